@@ -1,0 +1,141 @@
+"""Encoding and decoding: deterministic (sorted keys), tolerant in production, strict in tests, old versions upcast."""
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Any, Final, Union
+
+import msgspec
+
+from trunkline_wire.commands import COMMAND_KINDS, Answer, Command, Spawn
+from trunkline_wire.errors import TrunklineError
+from trunkline_wire.events import CATALOGUE, STRICT, TOLERANT, Event, UnknownData, UnknownEvent
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+"""Takes an event of version v as a dict and returns it as version v+1 (without the `v`, which the codec sets)."""
+
+UPCASTERS: Final[dict[tuple[str, int], Upcaster]] = {}
+"""By (type, the version it reads)."""
+
+_encoder: Final = msgspec.json.Encoder(order="sorted")
+_tolerant: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Union[tuple(TOLERANT.values())])  # type: ignore[arg-type]  # the union is made at import  # noqa: UP007
+_strict: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Union[tuple(STRICT.values())])  # type: ignore[arg-type]  # likewise  # noqa: UP007
+_commands: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Union[tuple(COMMAND_KINDS.values())])  # type: ignore[arg-type]  # likewise  # noqa: UP007
+_answers: Final = msgspec.json.Decoder(Answer)
+_spawns: Final = msgspec.json.Decoder(Spawn)
+_any: Final = msgspec.json.Decoder()
+_LONE_SURROGATE: Final = re.compile(
+    rb"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+class _Loose(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    type: str
+    v: int = 1
+    session: str
+    time: str
+    seq: int | None = None
+    origin: tuple[int, int, int] | None = None
+    src: tuple[str, int, int] | None = None
+    epoch: int | None = None
+    turn: str | None = None
+    item: str | None = None
+    lane: str | None = None
+    cause: str | None = None
+    data: Any = None
+
+
+_loose: Final = msgspec.json.Decoder(_Loose)
+
+
+def encode(value: Any) -> bytes:
+    """JSON with sorted keys: the same value gives the same bytes."""
+    return _encoder.encode(value)
+
+
+def decode_json(raw: bytes | str) -> Any:
+    return _any.decode(raw)
+
+
+def decode_event(raw: bytes, *, strict: bool = False) -> Event:
+    """The event in `raw`. Unknown fields and types are tolerated (UnknownEvent) unless `strict`.
+
+    Raises TrunklineError `bad_event` when it is no event at all, or a known type whose payload does not fit.
+    """
+    try:
+        event = (_strict if strict else _tolerant).decode(raw)
+    except msgspec.MsgspecError as error:
+        if strict:
+            raise TrunklineError("bad_event", f"not an event of the schema: {error}") from error
+        return _decode_odd(raw, error)
+    if event.v < event.data.VERSION:
+        return _upcast(raw, event.type, event.v)
+    return event
+
+
+def _decode_odd(raw: bytes, error: Exception) -> Event:
+    try:
+        loose = _loose.decode(raw)
+    except msgspec.MsgspecError:
+        raise TrunklineError("bad_event", f"not an event: {error}") from error
+    kind = CATALOGUE.get(loose.type)
+    if kind is not None:
+        if loose.v < kind.VERSION:
+            return _upcast(raw, loose.type, loose.v)
+        raise TrunklineError("bad_event", f"the payload of a {loose.type!r} does not fit: {error}") from error
+    fields = {name: getattr(loose, name) for name in _Loose.__struct_fields__ if name not in ("type", "data")}
+    return UnknownEvent(data=UnknownData(kind=loose.type, value=loose.data), **fields)
+
+
+def _upcast(raw: bytes, type_: str, version: int) -> Event:
+    value: dict[str, Any] = _any.decode(raw)
+    target = CATALOGUE[type_].VERSION
+    while version < target:
+        upcaster = UPCASTERS.get((type_, version))
+        if upcaster is None:
+            raise TrunklineError("bad_event", f"nothing reads version {version} of {type_!r}: an upcaster is missing")
+        value = upcaster(value)
+        version += 1
+    value["v"] = target
+    return _tolerant.decode(encode(value))
+
+
+def decode_command(raw: bytes) -> Command:
+    """The command in `raw`; TrunklineError `bad_params` for an unknown verb or arguments that do not fit."""
+    try:
+        return _commands.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise TrunklineError("bad_params", f"not a command: {error}") from error
+
+
+def decode_answer(raw: bytes) -> Answer:
+    try:
+        return _answers.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise TrunklineError("bad_params", f"not an answer: {error}") from error
+
+
+def decode_spawn(raw: bytes) -> Spawn:
+    try:
+        return _spawns.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise TrunklineError("bad_params", f"not a spawn request: {error}") from error
+
+
+def replace_lone_surrogates(line: bytes) -> bytes:
+    r"""A JSON text with every `\ud800`-like escape that has no partner replaced by `\ufffd` (JavaScript writes them, JSON readers refuse them)."""
+    return _LONE_SURROGATE.sub(lambda m: m[0] if m[2] else m[1] + rb"\ufffd", line)
+
+
+def timestamp(moment: dt.datetime | None = None) -> str:
+    """RFC 3339, UTC, microseconds: `2026-11-27T21:20:10.476123Z`."""
+    moment = moment or dt.datetime.now(dt.UTC)
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(value: str) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(value)
+    except ValueError as error:
+        raise TrunklineError("bad_params", f"{value!r} is not a time of the form 2026-11-27T21:20:10Z") from error

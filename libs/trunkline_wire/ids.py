@@ -1,0 +1,102 @@
+"""Identifiers: minted once, checked before they reach a subject, a key or a path.
+
+An id is a prefix and 32 lower-case hex digits (`ses_0190…`). Items and asks are hashes of what the agent
+called them, so that a worker that restarts gives the same thing the same id.
+"""
+
+import hashlib
+import os
+import re
+import time
+import zlib
+from typing import Final
+
+from trunkline_wire.errors import TrunklineError
+
+PARTITIONS: Final = 64
+"""Logical partitions of the event subjects. Never changes: subjects and readers depend on it."""
+
+_ID: Final = re.compile(r"(ses|ask|itm|tur|ws|cmd|hst|wrk)_[0-9a-f]{32}")
+_EVENT_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def uuid7_hex() -> str:
+    """A UUIDv7 as 32 hex digits: 48 bits of milliseconds, 12 bits of the fraction, 62 random bits (RFC 9562, method 3)."""
+    now = time.time_ns()
+    millis, rest = divmod(now, 1_000_000)
+    fraction = rest * 4096 // 1_000_000
+    high = (millis << 16) | 0x7000 | fraction
+    low = (int.from_bytes(os.urandom(8)) & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000
+    return f"{high:016x}{low:016x}"
+
+
+def new_event_id() -> str:
+    """The id of an event: a UUIDv7 in its usual form."""
+    h = uuid7_hex()
+    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+
+def new_session_id() -> str:
+    return f"ses_{uuid7_hex()}"
+
+
+def new_turn_id() -> str:
+    return f"tur_{uuid7_hex()}"
+
+
+def new_command_id() -> str:
+    return f"cmd_{uuid7_hex()}"
+
+
+def new_host_id() -> str:
+    return f"hst_{uuid7_hex()}"
+
+
+def new_worker_id() -> str:
+    return f"wrk_{uuid7_hex()}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
+
+
+def item_id(session: str, incarnation: str, native: str) -> str:
+    """The id of a message or tool call that the agent calls `native`."""
+    return f"itm_{_digest(session, incarnation, native)}"
+
+
+def ask_id(session: str, incarnation: str, native: str) -> str:
+    """The id of an ask: `native` is the agent's approval, item or tool call id."""
+    return f"ask_{_digest(session, incarnation, native)}"
+
+
+def workspace_id(host: str, real_path: str) -> str:
+    return f"ws_{_digest(host, real_path)}"
+
+
+def partition(session: str) -> int:
+    """The logical partition of a session: crc32 of its whole id, modulo 64."""
+    return zlib.crc32(session.encode()) % PARTITIONS
+
+
+def is_id(value: str, prefix: str) -> bool:
+    return value.startswith(f"{prefix}_") and _ID.fullmatch(value) is not None
+
+
+def check_id(value: str, prefix: str) -> str:
+    """`value` if it is an id with this prefix; `bad_id` otherwise."""
+    if not is_id(value, prefix):
+        raise TrunklineError("bad_id", f"{value!r} is not an id of the form {prefix}_ and 32 lower-case hex digits")
+    return value
+
+
+def check_token(value: str) -> str:
+    """A name that may stand as one token of a subject; `bad_id` otherwise."""
+    if _TOKEN.fullmatch(value) is None:
+        raise TrunklineError("bad_id", f"{value!r} can't be part of a subject: use 1 to 64 letters, digits, - or _")
+    return value
+
+
+def is_event_id(value: str) -> bool:
+    return _EVENT_ID.fullmatch(value) is not None

@@ -1,0 +1,125 @@
+"""The subjects, streams and buckets, by name. Nothing else spells a subject.
+
+Five subjects a session: `agent.fact`, `agent.ask`, `permission`, `team` and its deltas. Types, turns and request
+ids are never part of a subject (each subject costs the server about 340 B of memory).
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+from trunkline_wire.ids import check_id, check_token, partition
+
+EVENTS: Final = "EVENTS"
+DELTAS: Final = "DELTAS"
+COMMANDS: Final = "COMMANDS"
+SPAWN: Final = "SPAWN"
+OBSERVED: Final = "OBSERVED"
+SYSTEM: Final = "SYSTEM"
+DEADLETTER: Final = "DEADLETTER"
+
+KV_TOKENS: Final = "trunk_tokens"
+KV_DEVICES: Final = "trunk_devices"
+KV_SESSIONS: Final = "trunk_sessions"
+KV_PAGES: Final = "trunk_pages"
+KV_ASKS: Final = "trunk_asks"
+KV_TEAMS: Final = "trunk_teams"
+KV_WORKSPACES: Final = "trunk_workspaces"
+KV_POSITIONS: Final = "trunk_positions"
+KV_LEASES: Final = "trunk_leases"
+KV_WORKERS: Final = "trunk_workers"
+KV_PRESENCE: Final = "trunk_presence"
+BLOBS: Final = "trunk_blobs"
+
+Channel = Literal["agent.fact", "agent.ask", "permission", "team"]
+
+ALL_EVENTS: Final = "trunk.ev.>"
+ALL_DELTAS: Final = "trunk.delta.>"
+ALL_COMMANDS: Final = "trunk.cmd.>"
+ALL_ANSWERS: Final = "trunk.answer.>"
+ALL_FACTS: Final = "trunk.ev.*.*.agent.fact"
+ALL_ASKS: Final = "trunk.ev.*.*.agent.ask"
+ALL_PERMISSIONS: Final = "trunk.ev.*.*.permission"
+
+HEADER_ID: Final = "Trunk-Id"
+HEADER_TYPE: Final = "Trunk-Type"
+HEADER_TRACE: Final = "traceparent"
+HEADER_EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
+HEADER_EXPECTED_FILTER: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
+
+
+def event(session: str, channel: Channel) -> str:
+    return f"trunk.ev.{partition(session)}.{check_id(session, 'ses')}.{channel}"
+
+
+def agent_fence(session: str) -> str:
+    """The filter that fences a session's owner: byte-identical for all who may write there."""
+    return f"trunk.ev.{partition(session)}.{check_id(session, 'ses')}.agent.>"
+
+
+def session_events(session: str) -> str:
+    """All of a session's events, for readers."""
+    return f"trunk.ev.*.{check_id(session, 'ses')}.>"
+
+
+def session_permission(session: str) -> str:
+    return event(session, "permission")
+
+
+def delta(session: str) -> str:
+    return f"trunk.delta.{partition(session)}.{check_id(session, 'ses')}"
+
+
+def session_deltas(session: str) -> str:
+    return f"trunk.delta.*.{check_id(session, 'ses')}"
+
+
+def command(session: str, user: str) -> str:
+    return f"trunk.cmd.{check_id(session, 'ses')}.{check_token(user)}"
+
+
+def session_commands(session: str) -> str:
+    return f"trunk.cmd.{check_id(session, 'ses')}.*"
+
+
+def answer(session: str, user: str) -> str:
+    return f"trunk.answer.{check_id(session, 'ses')}.{check_token(user)}"
+
+
+def spawn(host: str, adapter: str) -> str:
+    """`host` is a host's id or `any`."""
+    return f"trunk.spawn.{check_token(host)}.{check_token(adapter)}"
+
+
+def host_method(host: str, method: str) -> str:
+    """Questions to a host over core NATS: installed agents, directories, native histories."""
+    return f"trunk.host.{check_token(host)}.{check_token(method)}"
+
+
+def system(kind: str) -> str:
+    return f"trunk.sys.{check_token(kind)}"
+
+
+def dead_letter(service: str) -> str:
+    return f"trunk.dlq.{check_token(service)}"
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """What a subject of a session says: the family (`ev`, `delta`, `cmd`, `answer`), the session, the rest."""
+
+    family: str
+    session: str
+    rest: str
+
+
+def parse(subject: str) -> Parsed | None:
+    """The parts of a session's subject; None for any other subject."""
+    tokens = subject.split(".")
+    if len(tokens) < 4 or tokens[0] != "trunk":
+        return None
+    family = tokens[1]
+    if family in ("ev", "delta"):
+        return Parsed(family, tokens[3], ".".join(tokens[4:]))
+    if family in ("cmd", "answer"):
+        return Parsed(family, tokens[2], ".".join(tokens[3:]))
+    return None
