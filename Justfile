@@ -1,0 +1,65 @@
+# Every command of this repository. `just` lists them; nothing else has to be done before any of them.
+
+set positional-arguments
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+bin := justfile_directory() / ".venv/bin"
+export PATH := bin + ":" + env("PATH")
+
+# list the recipes
+[private]
+default:
+    @just --list --unsorted
+
+# build .venv with everything in it (does nothing when it is current)
+setup:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    [ -x .venv/bin/python ] || python3 -m venv .venv
+    want=$(python3 -c 'import hashlib, sys; print(hashlib.sha256(b"".join(open(p, "rb").read() for p in sys.argv[1:])).hexdigest())' requirements.lock pyproject.toml)
+    if [ "$(cat .venv/.trunkline 2>/dev/null || true)" != "$want" ]; then
+        echo "installing the locked packages into .venv (about a minute the first time)" >&2
+        .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+        .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+        printf '%s\n' "$want" > .venv/.trunkline
+    fi
+
+# start Trunkline: embedded nats-server, all services, a URL (`just up --demo` shows a session without any agent)
+up *args: setup
+    @trunkline up "$@"
+
+# run the tests: everything, with the real agents, coverage checked (`just test tests/unit` for a part)
+test *args: setup agents
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if [ $# -gt 0 ]; then exec pytest "$@"; fi
+    rm -f .coverage .coverage.*
+    pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+
+# check style, types and import contracts
+lint: setup
+    ruff check
+    ruff format --check
+    pyright
+    lint-imports
+
+# format the code and mend what can be mended
+fmt: setup
+    ruff check --fix
+    ruff format
+
+# install the pinned real agents that the live tests run (cached outside the clone)
+agents: setup
+    @python -m trunkline_testkit.agents install
+
+# measure: each figure as a ratio to the limit in the same run
+bench *args: setup
+    @python -m tests.bench "$@"
+
+# write the generated schemas anew (a test compares them)
+schema: setup
+    python -m trunkline_wire.export
+
+# resolve the dependencies anew into requirements.lock (hashes, no host names)
+lock: setup
+    uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra dev -o requirements.lock pyproject.toml
