@@ -1,0 +1,249 @@
+"""Streams and buckets as data, and the one program that makes a server match them.
+
+`apply` creates what is missing, changes what may be changed, and refuses what would lose data. The schema version
+of the log is raised last, so that readers are upgraded before writers.
+"""
+
+import datetime as dt
+import uuid
+from typing import Any, Final
+
+import msgspec
+from nats.js import JetStreamContext
+from nats.js.errors import APIError
+
+from trunkline_bus import jsapi
+from trunkline_wire import TrunklineError, parse_time, subjects
+
+SCHEMA: Final = 1
+"""Version of the events that this code writes."""
+
+LOG_ID: Final = "trunk-log-id"
+SCHEMA_KEY: Final = "trunk-schema"
+
+EVENTS_MAX_BYTES: Final = 8 * 1024**3
+"""Default limit of the log, in bytes. The server reserves it, so its store must be larger."""
+
+_S: Final = 1_000_000_000
+_DAY: Final = 86_400 * _S
+_MIB: Final = 1024 * 1024
+_NO_STORAGE: Final = 10047
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream: its configuration as the JetStream API has it, and whether losing it costs no truth."""
+
+    name: str
+    config: dict[str, Any]
+    replicated: bool = True
+    async_on_r1: bool = False
+    """Written without waiting for the disk where there is one replica: the log can rebuild it."""
+
+    def wanted(self, replicas: int) -> dict[str, Any]:
+        """The configuration for a cluster of `replicas`."""
+        count = replicas if self.replicated else 1
+        config = {"name": self.name, "storage": "file", "num_replicas": count, **self.config}
+        if self.async_on_r1 and count == 1:
+            config["persist_mode"] = "async"
+        return config
+
+
+def _limits(subject: str | list[str], **more: Any) -> dict[str, Any]:
+    every = [subject] if isinstance(subject, str) else subject
+    return {"subjects": every, "retention": "limits", "allow_direct": True, **more}
+
+
+def _bucket(name: str, *, projection: bool = False, ttl_s: int = 0) -> Stream:
+    config = _limits(
+        f"$KV.{name}.>", max_msgs_per_subject=1, discard="new", allow_rollup_hdrs=True, deny_delete=True, max_age=0
+    )
+    if ttl_s:
+        # The marker is how watchers learn of an expiry.
+        config |= {"max_age": ttl_s * _S, "allow_msg_ttl": True, "subject_delete_marker_ttl": ttl_s * _S}
+    return Stream(name=f"KV_{name}", config=config, async_on_r1=projection or ttl_s > 0)
+
+
+LEASE_TTL_S: Final = 30
+
+STREAMS: Final[tuple[Stream, ...]] = (
+    Stream(
+        name=subjects.EVENTS,
+        config=_limits(
+            subjects.ALL_EVENTS,
+            discard="new",
+            deny_delete=True,
+            # Nothing here has a message id, so nothing may ever be taken for a duplicate.
+            duplicate_window=_S // 10,
+        ),
+    ),
+    Stream(
+        name=subjects.DELTAS,
+        config=_limits(
+            subjects.ALL_DELTAS, discard="old", max_age=3600 * _S, max_bytes=512 * _MIB, persist_mode="async"
+        ),
+        replicated=False,
+    ),
+    Stream(
+        name=subjects.COMMANDS,
+        config=_limits([subjects.ALL_COMMANDS, subjects.ALL_ANSWERS], max_age=7 * _DAY, deny_delete=True),
+    ),
+    Stream(
+        name=subjects.SPAWN,
+        config={"subjects": ["trunk.spawn.>"], "retention": "workqueue", "max_age": 60 * _S, "allow_direct": True},
+    ),
+    Stream(name=subjects.OBSERVED, config=_limits("trunk.obs.>", max_age=7 * _DAY)),
+    Stream(name=subjects.SYSTEM, config=_limits("trunk.sys.>", deny_delete=True)),
+    Stream(name=subjects.DEADLETTER, config=_limits("trunk.dlq.>", max_age=30 * _DAY)),
+    _bucket(subjects.KV_TOKENS),
+    _bucket(subjects.KV_DEVICES),
+    _bucket(subjects.KV_SESSIONS, projection=True),
+    _bucket(subjects.KV_PAGES, projection=True),
+    _bucket(subjects.KV_ASKS, projection=True),
+    _bucket(subjects.KV_TEAMS, projection=True),
+    _bucket(subjects.KV_WORKSPACES, projection=True),
+    _bucket(subjects.KV_POSITIONS, projection=True),
+    _bucket(subjects.KV_LEASES, ttl_s=LEASE_TTL_S),
+    _bucket(subjects.KV_WORKERS, ttl_s=LEASE_TTL_S),
+    _bucket(subjects.KV_PRESENCE, ttl_s=LEASE_TTL_S),
+    Stream(
+        name=f"OBJ_{subjects.BLOBS}",
+        config=_limits([f"$O.{subjects.BLOBS}.C.>", f"$O.{subjects.BLOBS}.M.>"], discard="new", allow_rollup_hdrs=True),
+    ),
+)
+
+_FIXED: Final = ("retention", "storage", "persist_mode")
+"""Settings that the server can't change without making the stream anew."""
+
+
+async def apply(js: JetStreamContext, replicas: int = 1, max_bytes: int | None = None) -> list[str]:
+    """Make the server's streams and buckets match STREAMS; return what changed, one line each, [] where nothing did.
+
+    `max_bytes` is the limit of EVENTS in bytes: EVENTS_MAX_BYTES for a new log, unchanged for one that exists.
+    Raises TrunklineError `topology_conflict` before it changes a stream in a way that loses data,
+    `log_full` where the server's store is too small for `max_bytes`.
+    """
+    changes: list[str] = []
+    for stream in STREAMS:
+        wanted = stream.wanted(replicas)
+        info = await jsapi.stream_info(js, stream.name)
+        if stream.name == subjects.EVENTS:
+            if max_bytes is not None or info is None:
+                wanted["max_bytes"] = max_bytes or EVENTS_MAX_BYTES
+            if info is None:
+                wanted["metadata"] = {LOG_ID: uuid.uuid4().hex}
+        if info is None:
+            await _send(js, "CREATE", stream.name, wanted)
+            changes.append(f"{stream.name}: created")
+            continue
+        difference = {key: value for key, value in wanted.items() if not _same(info["config"].get(key), value)}
+        if not difference:
+            continue
+        _refuse_loss(stream.name, info, wanted, difference)
+        await _send(js, "UPDATE", stream.name, info["config"] | difference)
+        changes += [
+            f"{stream.name}: {key} {info['config'].get(key)!r} -> {value!r}" for key, value in difference.items()
+        ]
+    changes += await _raise_schema(js)
+    return changes
+
+
+async def log_id(js: JetStreamContext) -> str:
+    """The id of the log, from its leader. Raises TrunklineError `log_unavailable` where the streams were never made."""
+    info = await jsapi.stream_info(js, subjects.EVENTS)
+    found = (info or {}).get("config", {}).get("metadata", {}).get(LOG_ID)
+    if not found:
+        raise TrunklineError("log_unavailable", "the server has no log yet: run `trunkline topology apply`")
+    return found
+
+
+async def _raise_schema(js: JetStreamContext) -> list[str]:
+    info = await jsapi.stream_info(js, subjects.EVENTS)
+    assert info is not None
+    config = info["config"]
+    metadata: dict[str, str] = config.get("metadata") or {}
+    present = int(metadata.get(SCHEMA_KEY, "0"))
+    if present > SCHEMA:
+        raise TrunklineError(
+            "topology_conflict",
+            f"the log is written in schema {present}, this program writes {SCHEMA}: upgrade the program",
+            log_schema=present,
+            schema=SCHEMA,
+        )
+    if present == SCHEMA and LOG_ID in metadata:
+        return []
+    raised = {LOG_ID: uuid.uuid4().hex, **metadata, SCHEMA_KEY: str(SCHEMA)}
+    await _send(js, "UPDATE", subjects.EVENTS, config | {"metadata": raised})
+    return [f"{subjects.EVENTS}: {SCHEMA_KEY} {present} -> {SCHEMA}"]
+
+
+async def _send(js: JetStreamContext, verb: str, stream: str, config: dict[str, Any]) -> None:
+    try:
+        await jsapi.request(js, f"STREAM.{verb}.{stream}", config, wait=10.0)
+    except APIError as error:
+        if jsapi.error_code(error) == _NO_STORAGE:
+            raise TrunklineError(
+                "log_full",
+                f"the server's store is too small for {stream} with max_bytes {config.get('max_bytes')}: "
+                "give it more room (max_file_store) or a smaller max_bytes",
+                stream=stream,
+            ) from error
+        raise TrunklineError(
+            "topology_conflict", f"the server refuses {verb.lower()} of {stream}: {error.description}", stream=stream
+        ) from error
+    after = await jsapi.stream_info(js, stream)
+    got = (after or {}).get("config", {})
+    wrong = {key: got.get(key) for key, value in config.items() if key != "metadata" and not _same(got.get(key), value)}
+    if wrong:
+        raise TrunklineError(
+            "topology_conflict",
+            f"the server took {stream} but not {sorted(wrong)}: is it nats-server 2.12 or newer?",
+            stream=stream,
+            settings=wrong,
+        )
+
+
+def _same(present: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list) and isinstance(present, list):
+        return sorted(present) == sorted(wanted)
+    return present == wanted or (not present and not wanted)
+
+
+def _refuse_loss(name: str, info: dict[str, Any], wanted: dict[str, Any], difference: dict[str, Any]) -> None:
+    present, state = info["config"], info["state"]
+
+    def refuse(setting: str, why: str) -> TrunklineError:
+        return TrunklineError(
+            "topology_conflict",
+            f"{name} has {setting} {present.get(setting)!r}, wanted is {wanted.get(setting)!r}: {why}",
+            stream=name,
+            setting=setting,
+        )
+
+    for setting in _FIXED:
+        if setting in difference:
+            raise refuse(setting, "it can only be changed by making the stream anew; back it up first")
+    gone = set(present.get("subjects") or []) - set(wanted["subjects"])
+    if gone:
+        raise refuse("subjects", f"{sorted(gone)} would no longer be stored")
+    if present.get("sealed") or (present.get("mirror") and "subjects" in difference):
+        raise refuse("sealed", "the stream takes no writes")
+    limit = difference.get("max_bytes", 0)
+    if 0 < limit < state["bytes"]:
+        raise refuse("max_bytes", f"it holds {state['bytes']} bytes")
+    age = difference.get("max_age", 0)
+    if age and state["messages"] and _older_than(state["first_ts"], age):
+        raise refuse("max_age", f"messages since {state['first_ts']} would be dropped")
+    keep = difference.get("max_msgs_per_subject", 0)
+    had = present.get("max_msgs_per_subject", -1)
+    if state["messages"] and keep > 0 and (had < 1 or keep < had):
+        raise refuse("max_msgs_per_subject", "older messages of a subject would be dropped")
+
+
+def _older_than(stamp: str, age_ns: int) -> bool:
+    return dt.datetime.now(dt.UTC) - parse_time(_micros(stamp)) > dt.timedelta(microseconds=age_ns / 1000)
+
+
+def _micros(stamp: str) -> str:
+    """The server writes nanoseconds without trailing zeros; Python reads three or six digits."""
+    head, _, fraction = stamp.removesuffix("Z").partition(".")
+    return f"{head}.{fraction[:6]:0<6}+00:00"
