@@ -1,0 +1,106 @@
+"""Appends: SessionWriter against plain `js.publish` with the same headers, bytes and number in flight."""
+
+import asyncio
+
+from tests.bench.report import Figure, best
+from trunkline_bus.connection import Bus
+from trunkline_bus.writer import SessionWriter
+from trunkline_wire import encode, make_event, subjects, timestamp
+from trunkline_wire.blocks import TextBlock
+from trunkline_wire.ids import new_host_id, new_session_id, new_worker_id
+from trunkline_wire.session import SessionCreated
+from trunkline_wire.turn import MessageAssistant
+
+SIZE = 300
+SEQUENTIAL = 2000
+PER_SESSION = 100
+SESSIONS = 64
+
+
+def payload() -> MessageAssistant:
+    return MessageAssistant(content=[TextBlock(text="x" * SIZE)])
+
+
+async def new_writer(bus: Bus) -> SessionWriter:
+    session = new_session_id()
+    created = SessionCreated(adapter="bench", cwd="/", host=new_host_id(), workspace="ws_" + "0" * 32)
+    return await SessionWriter.create(bus, created, session=session, worker=new_worker_id(), agent=None)
+
+
+class Raw:
+    """What a program would write without us: one message at a time, with the same fence and headers."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._session = new_session_id()
+        self._expected = 0
+        self._seq = 0
+
+    async def publish(self) -> None:
+        self._seq += 1
+        event = make_event(payload(), session=self._session, time=timestamp(), seq=self._seq, epoch=1)
+        ack = await self._bus.js.publish(
+            subjects.event(self._session, "agent.fact"),
+            encode(event),
+            headers={
+                subjects.HEADER_ID: event.id,
+                subjects.HEADER_TYPE: event.type,
+                subjects.HEADER_EXPECTED: str(self._expected),
+                subjects.HEADER_EXPECTED_FILTER: subjects.agent_fence(self._session),
+            },
+        )
+        self._expected = ack.seq
+
+    async def run(self, count: int) -> None:
+        for _ in range(count):
+            await self.publish()
+
+
+async def ours(writer: SessionWriter, count: int) -> None:
+    for _ in range(count):
+        writer.append(payload())
+        await writer.flush()
+
+
+async def queued(writer: SessionWriter, count: int) -> None:
+    for _ in range(count):
+        writer.append(payload())
+    await writer.flush()
+
+
+async def measure(bus: Bus, setting: str) -> list[Figure]:
+    raw_one = Raw(bus)
+    limit = await best(lambda: raw_one.run(SEQUENTIAL))
+    writer = await new_writer(bus)
+    one = await best(lambda: ours(writer, SEQUENTIAL))
+    await writer.close()
+
+    raw_many = [Raw(bus) for _ in range(SESSIONS)]
+    limit_many = await best(lambda: asyncio.gather(*(raw.run(PER_SESSION) for raw in raw_many)))
+    writers = [await new_writer(bus) for _ in range(SESSIONS)]
+    many = await best(lambda: asyncio.gather(*(queued(writer, PER_SESSION) for writer in writers)))
+    for writer in writers:
+        await writer.close()
+    total = SESSIONS * PER_SESSION
+    return [
+        Figure(
+            name=f"appends, one session ({setting})",
+            unit="/s",
+            value=SEQUENTIAL / one.wall,
+            limit=SEQUENTIAL / limit.wall,
+            limit_name="js.publish",
+            goal=0.8,
+            at_least=True,
+            note=f"CPU {one.cpu / SEQUENTIAL * 1e6:.0f} against {limit.cpu / SEQUENTIAL * 1e6:.0f} us an event",
+        ),
+        Figure(
+            name=f"appends, {SESSIONS} sessions ({setting})",
+            unit="/s",
+            value=total / many.wall,
+            limit=total / limit_many.wall,
+            limit_name=f"js.publish, {SESSIONS} in flight",
+            goal=0.8,
+            at_least=True,
+            note=f"CPU {many.cpu / total * 1e6:.0f} against {limit_many.cpu / total * 1e6:.0f} us an event",
+        ),
+    ]

@@ -1,0 +1,90 @@
+"""Reading: Reader against a callback subscription with two overlapping pull requests and no checks at all."""
+
+import asyncio
+import json
+
+from nats.aio.msg import Msg
+
+from tests.bench.report import Figure, best
+from trunkline_bus.connection import Bus
+from trunkline_bus.reader import Reader
+from trunkline_wire import subjects
+from trunkline_wire.ids import new_session_id
+
+COUNT = 20_000
+BATCH = 1000
+
+
+async def fill(bus: Bus) -> str:
+    session = new_session_id()
+    subject = subjects.delta(session)
+    body = b"x" * 512
+    for number in range(COUNT):
+        await bus.writing.publish(subject, body, headers={subjects.HEADER_ID: str(number)})
+    await bus.writing.flush()
+    return session
+
+
+async def raw_pull(bus: Bus, session: str) -> None:
+    nc = bus.reading
+    done = asyncio.Event()
+    received = 0
+    inbox = nc.new_inbox()
+    stream = subjects.DELTAS
+    config = {
+        "stream_name": stream,
+        "config": {
+            "deliver_policy": "all",
+            "ack_policy": "none",
+            "filter_subject": subjects.session_deltas(session),
+            "mem_storage": True,
+            "inactive_threshold": 30_000_000_000,
+        },
+    }
+    answer = await nc.request(f"$JS.API.CONSUMER.CREATE.{stream}", json.dumps(config).encode(), timeout=5)
+    name = json.loads(answer.data)["name"]
+    pull = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
+    request = json.dumps({"batch": BATCH, "expires": 30_000_000_000}).encode()
+
+    async def take(msg: Msg) -> None:
+        nonlocal received
+        if not msg.reply:
+            return
+        received += 1
+        if received % BATCH == 0:
+            await nc.publish(pull, request, reply=inbox)
+        if received == COUNT:
+            done.set()
+
+    subscription = await nc.subscribe(inbox, cb=take)
+    await nc.publish(pull, request, reply=inbox)
+    await nc.publish(pull, request, reply=inbox)
+    await asyncio.wait_for(done.wait(), 60)
+    await subscription.unsubscribe()
+
+
+async def through_reader(bus: Bus, session: str) -> None:
+    received = 0
+    async with Reader(bus, subjects.DELTAS, [subjects.session_deltas(session)]) as reader:
+        async for batch in reader.batches():
+            received += len(batch)
+            if received >= COUNT:
+                return
+
+
+async def measure(bus: Bus) -> list[Figure]:
+    session = await fill(bus)
+    limit = await best(lambda: raw_pull(bus, session))
+    ours = await best(lambda: through_reader(bus, session))
+    return [
+        Figure(
+            name="Reader, 512 B",
+            unit="/s",
+            value=COUNT / ours.wall,
+            limit=COUNT / limit.wall,
+            limit_name="raw callback pull",
+            goal=0.6,
+            at_least=True,
+            note=f"CPU {ours.cpu / COUNT * 1e6:.1f} against {limit.cpu / COUNT * 1e6:.1f} us a message",
+        )
+    ]

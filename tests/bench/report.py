@@ -1,0 +1,68 @@
+"""A figure and the limit it is held against, measured in the same run."""
+
+import resource
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+
+class Figure(msgspec.Struct, kw_only=True):
+    """`value` and `limit` in `unit`. `ratio` is ours to the limit; `goal` says which side of it is good."""
+
+    name: str
+    unit: str
+    value: float
+    limit: float
+    limit_name: str
+    goal: float
+    at_least: bool
+    note: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.limit if self.limit else float("inf")
+
+    @property
+    def good(self) -> bool:
+        return self.ratio >= self.goal if self.at_least else self.ratio <= self.goal
+
+    def line(self) -> str:
+        sign = ">=" if self.at_least else "<="
+        mark = "ok " if self.good else "-- "
+        return (
+            f"{mark}{self.name:<44} {self.value:>12,.2f} {self.unit:<10} {self.ratio:>6.2f} of {self.limit_name}"
+            f" ({self.limit:,.2f}); goal {sign} {self.goal}{'; ' + self.note if self.note else ''}"
+        )
+
+
+class Measured(msgspec.Struct):
+    """Wall seconds and the CPU seconds of this process."""
+
+    wall: float
+    cpu: float
+
+
+def cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+async def timed(work: Callable[[], Awaitable[object]]) -> Measured:
+    wall, spent = time.perf_counter(), cpu()
+    await work()
+    return Measured(time.perf_counter() - wall, cpu() - spent)
+
+
+async def best(work: Callable[[], Awaitable[object]], rounds: int = 3) -> Measured:
+    """The round with the median wall time."""
+    runs = [await timed(work) for _ in range(rounds)]
+    return sorted(runs, key=lambda run: run.wall)[len(runs) // 2]
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value below which `share` (0 to 1) of the values lie."""
+    if len(values) == 1:
+        return values[0]
+    return statistics.quantiles(values, n=1000, method="inclusive")[min(998, max(0, round(share * 1000) - 1))]
