@@ -1,0 +1,19 @@
+"""The only `main()`: settings, signals, health, metrics, tracing, logging and discovery of every Trunkline service."""
+
+from trunkline_service.health import Health, HealthServer
+from trunkline_service.logs import configure_logging
+from trunkline_service.run import ExitCode, Service, run
+from trunkline_service.settings import Secret, Settings, effective, load
+
+__all__ = [
+    "ExitCode",
+    "Health",
+    "HealthServer",
+    "Secret",
+    "Service",
+    "Settings",
+    "configure_logging",
+    "effective",
+    "load",
+    "run",
+]
