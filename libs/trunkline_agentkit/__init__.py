@@ -1,0 +1,68 @@
+"""What adapters are made of: protocols, process transport, translation, worker host."""
+
+from trunkline_agentkit.framing import Decoded, LineSplitter, decode_line, frame, kind_of
+from trunkline_agentkit.local import local_start
+from trunkline_agentkit.manifest import Manifest, load_manifest
+from trunkline_agentkit.process import AgentProcess, Exit
+from trunkline_agentkit.protocol import (
+    BackendAdapter,
+    BackendSession,
+    Configurable,
+    ConfigurableBase,
+    Context,
+    Fact,
+    Installed,
+    Interruptible,
+    ItemEnd,
+    Launch,
+    Native,
+    Out,
+    PermissionHandler,
+    Piece,
+    Progress,
+    Start,
+    Translator,
+    UserPrompt,
+    refuse_options,
+    unsupported,
+)
+from trunkline_agentkit.registry import installed, load, load_all
+from trunkline_agentkit.translation import translate, untranslated
+
+__all__ = [
+    "AgentProcess",
+    "BackendAdapter",
+    "BackendSession",
+    "Configurable",
+    "ConfigurableBase",
+    "Context",
+    "Decoded",
+    "Exit",
+    "Fact",
+    "Installed",
+    "Interruptible",
+    "ItemEnd",
+    "Launch",
+    "LineSplitter",
+    "Manifest",
+    "Native",
+    "Out",
+    "PermissionHandler",
+    "Piece",
+    "Progress",
+    "Start",
+    "Translator",
+    "UserPrompt",
+    "decode_line",
+    "frame",
+    "installed",
+    "kind_of",
+    "load",
+    "load_all",
+    "load_manifest",
+    "local_start",
+    "refuse_options",
+    "translate",
+    "unsupported",
+    "untranslated",
+]

@@ -1,0 +1,39 @@
+"""An adapter's manifest: what is known about an agent without starting it, as data in `manifest.toml`."""
+
+import tomllib
+from importlib import resources
+
+import msgspec
+
+from trunkline_wire import TrunklineError
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`manifest.toml` of an adapter's package.
+
+    `program` is the name looked up on PATH (the variable `TRUNKLINE_PROGRAM_<NAME>` of the worker overrides it).
+    """
+
+    name: str
+    title: str
+    protocol: str
+    """What is spoken with the agent, in words: `stream-json over stdio`."""
+    program: str = ""
+    install: str = ""
+    """What to do where the program is missing; the end of an `agent_not_found` message."""
+    tested_versions: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    """Names of environment variables that the agent gets from the worker's; a `*` at the end takes every name that starts so."""
+    emulated: tuple[str, ...] = ()
+    """Verbs that the adapter emulates with other means of the agent."""
+    lossless: tuple[str, ...] = ()
+    """Event types that keep all that the native message said: `keep_native = "lossy"` drops the native message there."""
+
+
+def load_manifest(package: str) -> Manifest:
+    """The manifest of an adapter's package. Raises TrunklineError `bad_settings` when it does not fit."""
+    raw = resources.files(package).joinpath("manifest.toml").read_bytes()
+    try:
+        return msgspec.convert(tomllib.loads(raw.decode()), Manifest)
+    except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TrunklineError("bad_settings", f"manifest.toml of {package!r} is not a manifest: {error}") from error

@@ -1,0 +1,305 @@
+"""The agent's process over pipes: own group, explicit environment, death with its owner, nothing left behind.
+
+The program is started behind a gate: a shell that waits for a line before it becomes the program. Between the fork and that
+line the process group is written down and the watchdog set, so there is no moment in which an agent runs unknown. If
+the owner dies before it opens the gate, the shell reads end of file and leaves.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from trunkline_agentkit.death import Watchdog, die_with_parent
+from trunkline_agentkit.environment import INCARNATION_MARK, SESSION_MARK
+from trunkline_agentkit.framing import LineSplitter, frame
+from trunkline_agentkit.recorder import Recorder, Speaker
+from trunkline_agentkit.sweep import end_group, end_processes, marked, start_time, tree
+from trunkline_wire import TrunklineError
+
+log = logging.getLogger(__name__)
+
+STDERR_TAIL: Final = 64 * 1024
+_CHUNK: Final = 256 * 1024
+_LIMIT: Final = 1024 * 1024
+_AFTER_EXIT: Final = 0.5
+"""Seconds that output may still come after the program has ended: a descendant may hold its pipe for ever."""
+_TERM_GRACE: Final = 5.0
+_GATE: Final = 'read -r go && unset PWD OLDPWD SHLVL && exec "$@"'
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent ended: its exit code, or the signal that ended it. `stderr_tail` is the end of its error output."""
+
+    code: int | None = None
+    signal: int | None = None
+    stderr_tail: str = ""
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent's process as it is written down before its program runs. `started` is seconds since the epoch."""
+
+    pid: int
+    pgid: int
+    started: float
+    argv: tuple[str, ...]
+
+
+class AgentProcess:
+    """A running agent. Made by `start_process`; one reader of `lines()`, any number of writers."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        registration: Registration,
+        watchdog: Watchdog | None,
+        *,
+        marks: Mapping[str, str],
+        recorder: Recorder | None,
+    ) -> None:
+        self._process = process
+        self.registration = registration
+        self._watchdog = watchdog
+        self._marks = marks
+        self._recorder = recorder
+        self._writing = asyncio.Lock()
+        self._closing = asyncio.Lock()
+        self._exit: Exit | None = None
+        self._tail = bytearray()
+        self._ended = asyncio.create_task(process.wait(), name=f"end of {registration.pid}")
+        self._stderr = asyncio.create_task(self._read_stderr(), name=f"stderr of {registration.pid}")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.returncode is None
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last 64 KiB of the error output."""
+        return self._tail.decode(errors="replace")
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The lines of the agent's output, of any length, without line ends or blank ones.
+
+        Reads no faster than it is iterated: the pipe fills and the agent waits. Ends at the end of output, or soon after
+        the program ended, though a descendant may still hold the pipe.
+        """
+        splitter = LineSplitter()
+        while chunk := await self._read_chunk():
+            for line in splitter.feed(chunk):
+                self._record("agent", line)
+                yield line
+        for line in splitter.end():
+            self._record("agent", line)
+            yield line
+
+    def open_gate(self) -> None:
+        """Lets the program run, once it is registered."""
+        if self._process.stdin is not None:
+            self._process.stdin.write(b"\n")
+
+    async def write_line(self, message: object) -> None:
+        """Writes one message as one whole line (bytes are taken as its JSON text), never a part of one, even if cancelled.
+
+        Raises TrunklineError `agent_failed` when the agent no longer reads.
+        """
+        line = frame(message)
+        stdin = self._process.stdin
+        if stdin is None or stdin.is_closing() or not self.running:
+            raise self._gone()
+        # The whole line goes into the transport's buffer in one step; only the waiting can be cancelled.
+        stdin.write(line)
+        self._record("host", line[:-1])
+        try:
+            async with self._writing:
+                await stdin.drain()
+        except OSError as error:
+            raise self._gone() from error
+
+    def close_input(self) -> None:
+        """End of input: most agents finish their turn and leave."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Sends a signal to the agent's process group, if the agent still runs."""
+        if self.running:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.registration.pgid, number)
+
+    async def wait(self) -> int:
+        """Waits for the program's own end; its return code, negative for a signal."""
+        return await asyncio.shield(self._ended)
+
+    async def close(self, grace: float = 5.0) -> Exit:
+        """End of input, `grace` seconds, SIGTERM to the group, five seconds, SIGKILL; then every descendant that is left.
+
+        Nothing of the agent runs afterwards. May be called twice, and finishes its work even if the caller is cancelled.
+        """
+        ending = asyncio.ensure_future(self._close_once(grace))
+        try:
+            return await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await ending
+            raise
+
+    async def _close_once(self, grace: float) -> Exit:
+        async with self._closing:
+            if self._exit is None:
+                self._exit = await self._end(grace)
+            return self._exit
+
+    async def _end(self, grace: float) -> Exit:
+        self.close_input()
+        if self.running and not await self._ended_within(grace):
+            self.signal_group(signal.SIGTERM)
+            await self._ended_within(_TERM_GRACE)
+        # Looked up while the tree still hangs together; the marks find what has left it.
+        family = await asyncio.to_thread(self._family)
+        await end_group(self.registration.pgid, self.registration.started, self._marks)
+        await end_processes(family)
+        code = await self._ended
+        if self._watchdog is not None:
+            await self._watchdog.release()
+        await self._end_stderr()
+        transport = getattr(self._process, "_transport", None)
+        if transport is not None:
+            transport.close()
+        result = Exit(
+            code=code if code >= 0 else None, signal=-code if code < 0 else None, stderr_tail=self.stderr_tail
+        )
+        if self._recorder is not None:
+            self._recorder.note("exit", {"code": result.code, "signal": result.signal})
+            self._recorder.close()
+        log.info("agent_ended", extra={"pid": self.pid, "exit_code": result.code, "signal": result.signal})
+        return result
+
+    def _family(self) -> list[tuple[int, float]]:
+        found = {*tree(self.pid), *marked(self._marks)}
+        return [identity for identity in found if identity[0] != self.pid]
+
+    async def _ended_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self._ended)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _read_chunk(self) -> bytes:
+        stdout = self._process.stdout
+        if stdout is None:
+            return b""
+        reading = asyncio.ensure_future(stdout.read(_CHUNK))
+        try:
+            await asyncio.wait({reading, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                await asyncio.wait({reading}, timeout=_AFTER_EXIT)
+            return reading.result() if reading.done() else b""
+        finally:
+            reading.cancel()
+
+    async def _read_stderr(self) -> None:
+        stderr = self._process.stderr
+        if stderr is None:
+            return
+        while chunk := await stderr.read(_CHUNK):
+            self._tail += chunk
+            del self._tail[:-STDERR_TAIL]
+            self._record("stderr", chunk.rstrip(b"\n"))
+
+    async def _end_stderr(self) -> None:
+        # A descendant may hold this pipe too.
+        await asyncio.wait({self._stderr}, timeout=_AFTER_EXIT)
+        self._stderr.cancel()
+        await asyncio.gather(self._stderr, return_exceptions=True)
+
+    def _record(self, speaker: Speaker, line: bytes) -> None:
+        if self._recorder is not None:
+            self._recorder.line(speaker, line)
+
+    def _gone(self) -> TrunklineError:
+        return TrunklineError(
+            "agent_failed",
+            "the agent has ended and takes no more messages: send a prompt to start it again",
+            exit_code=self._process.returncode,
+        )
+
+
+Register = Callable[[Registration], Awaitable[None]]
+
+
+async def start_process(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    environment: Mapping[str, str],
+    marks: Sequence[str] = (SESSION_MARK, INCARNATION_MARK),
+    inherit: Sequence[int] = (),
+    recorder: Recorder | None = None,
+    register: Register | None = None,
+    kernel_signal: bool = True,
+) -> AgentProcess:
+    """Starts a program in a group of its own, with just `environment` and the file descriptors `inherit`.
+
+    `register` is awaited before the program runs: what it writes down then holds for any later moment. `marks` names the
+    variables of `environment` by which descendants are found.
+    Raises TrunklineError `agent_not_found` or `bad_directory`.
+    """
+    program = shutil.which(argv[0], path=environment.get("PATH", os.defpath))
+    if program is None:
+        raise TrunklineError(
+            "agent_not_found", f"program {argv[0]!r} is not on the PATH of the worker: install it there"
+        )
+    if not await asyncio.to_thread(os.access, cwd, os.X_OK):
+        raise TrunklineError("bad_directory", f"directory {cwd!r} does not exist or can't be entered")
+    process = await asyncio.create_subprocess_exec(
+        "/bin/sh",
+        "-c",
+        _GATE,
+        "sh",
+        program,
+        *argv[1:],
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=cwd,
+        env=dict(environment),
+        limit=_LIMIT,
+        start_new_session=True,
+        pass_fds=tuple(inherit),
+        preexec_fn=die_with_parent() if kernel_signal else None,
+    )
+    registration = Registration(
+        pid=process.pid,
+        pgid=process.pid,
+        started=start_time(process.pid) or time.time(),
+        argv=(program, *argv[1:]),
+    )
+    agent = AgentProcess(
+        process,
+        registration,
+        Watchdog(process.pid),
+        marks={name: environment[name] for name in marks if name in environment},
+        recorder=recorder,
+    )
+    try:
+        if register is not None:
+            await register(registration)
+    except BaseException:
+        await agent.close(grace=0)
+        raise
+    agent.open_gate()
+    log.info("agent_started", extra={"pid": process.pid})
+    return agent

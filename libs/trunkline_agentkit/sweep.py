@@ -1,0 +1,173 @@
+"""The process table: finding and ending what belongs to an agent, and nothing else.
+
+A process is a pid **and** its start time, because pids are used again. Descendants are found by tree, by group, by the
+marks in their environment and, last, by the lock file that they inherited.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from trunkline_wire import TrunklineError
+
+log = logging.getLogger(__name__)
+
+Identity = tuple[int, float]
+"""A pid and its start time in seconds since the epoch."""
+
+_SAME_START: Final = 1.5
+"""Seconds by which the start time of one process may differ between two readings: the boot time behind it is adjusted."""
+_POLL: Final = 0.02
+
+
+def start_time(pid: int) -> float | None:
+    """When process `pid` started; None if there is none (a zombie counts as none)."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return process.create_time()
+    except psutil.Error:
+        return None
+
+
+def is_running(identity: Identity) -> bool:
+    pid, started = identity
+    found = start_time(pid)
+    return found is not None and abs(found - started) <= _SAME_START
+
+
+def tree(pid: int) -> list[Identity]:
+    """All descendants of `pid`, without itself."""
+    try:
+        children = psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+    return [identity for child in children if (identity := _identity(child)) is not None]
+
+
+def marked(marks: Mapping[str, str]) -> list[Identity]:
+    """Every process of this user that was started with all of `marks` in its environment."""
+    found: list[Identity] = []
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+        except (psutil.Error, OSError):
+            continue
+        if marks and all(environment.get(name) == value for name, value in marks.items()):
+            identity = _identity(process)
+            if identity is not None:
+                found.append(identity)
+    return found
+
+
+def members(pgid: int) -> list[Identity]:
+    """The processes of a group."""
+    found: list[Identity] = []
+    for process in psutil.process_iter():
+        try:
+            if os.getpgid(process.pid) != pgid:
+                continue
+        except OSError:
+            continue
+        identity = _identity(process)
+        if identity is not None:
+            found.append(identity)
+    return found
+
+
+def holders(path: Path) -> list[Identity]:
+    """The processes that hold `path` open, as far as this user may see them (Linux; elsewhere none)."""
+    found: list[Identity] = []
+    target = str(path.resolve())
+    for process in psutil.process_iter():
+        if process.pid == os.getpid():
+            continue
+        with contextlib.suppress(psutil.Error, OSError):
+            descriptors = Path(f"/proc/{process.pid}/fd")
+            if any(_link(entry) == target for entry in descriptors.iterdir()):
+                identity = _identity(process)
+                if identity is not None:
+                    found.append(identity)
+    return found
+
+
+def _link(entry: Path) -> str | None:
+    try:
+        return str(entry.readlink())
+    except OSError:
+        return None
+
+
+def _identity(process: psutil.Process) -> Identity | None:
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return process.pid, process.create_time()
+    except psutil.Error:
+        return None
+
+
+def _owns_group(pgid: int, started: float, marks: Mapping[str, str]) -> bool:
+    """Whether the group is still the one that was started: its leader lives, or a member bears the marks."""
+    if is_running((pgid, started)):
+        return True
+    family = set(marked(marks))
+    return any(member in family for member in members(pgid))
+
+
+async def end_group(pgid: int, started: float, marks: Mapping[str, str]) -> None:
+    """SIGKILL for a process group, unless its id has passed to strangers by now."""
+    if pgid > 1 and await asyncio.to_thread(_owns_group, pgid, started, marks):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pgid, signal.SIGKILL)
+
+
+async def end_processes(processes: Iterable[Identity], *, within: float = 5.0) -> None:
+    """SIGKILL for those that still run, and waits until they are gone; reaps those that became our children.
+
+    Raises TrunklineError `internal` naming what outlives it, which only the kernel can be the reason for.
+    """
+    left = [identity for identity in dict.fromkeys(processes) if identity[0] != os.getpid()]
+    deadline = time.monotonic() + within
+    while left:
+        for identity in left:
+            if is_running(identity):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(identity[0], signal.SIGKILL)
+            reap(identity[0])
+        left = [identity for identity in left if is_running(identity)]
+        if left and time.monotonic() > deadline:
+            raise TrunklineError(
+                "internal", f"processes {[pid for pid, _ in left]} do not end: look at them before the session goes on"
+            )
+        if left:
+            await asyncio.sleep(_POLL)
+
+
+def reap(pid: int) -> None:
+    """Takes the exit status of an ended child that nobody else waits for; any other pid is fine."""
+    with contextlib.suppress(ChildProcessError, OSError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+async def end_family(marks: Mapping[str, str], *, lock: Path | None = None, within: float = 5.0) -> int:
+    """Ends every process that bears `marks` or holds `lock` open, and what they start meanwhile; how many there were."""
+    ended = 0
+    deadline = time.monotonic() + within
+    while True:
+        family = await asyncio.to_thread(marked, marks)
+        if lock is not None:
+            family += await asyncio.to_thread(holders, lock)
+        if not family:
+            return ended
+        ended += len(set(family))
+        await end_processes(family, within=max(0.1, deadline - time.monotonic()))
