@@ -32,7 +32,7 @@ _PORT_TAKEN = "address already in use"
 
 
 class NatsLike(Protocol):
-    """What every way to run a test server offers (see `trunkline_testkit.nats_sources`)."""
+    """What every way to run a test server offers (see `nats_sources`)."""
 
     @property
     def url(self) -> str:
@@ -54,7 +54,9 @@ def nats_binary() -> Path:
         return beside
     found = shutil.which("nats-server")
     if found is None:
-        raise NatsError("no nats-server beside this Python nor on PATH: install the development dependencies (just sync)")
+        raise NatsError(
+            "no nats-server beside this Python nor on PATH: install the development dependencies (just sync)"
+        )
     return Path(found)
 
 
@@ -229,17 +231,12 @@ class NatsServer:
         while _READY not in (log := self._log_since(offset)):
             failed = process.poll() is not None
             if failed or time.monotonic() > deadline:
-                self.kill_for_good(process)
+                process.kill()
                 said = b"" if process.stderr is None else process.stderr.read()
                 self._reap()
                 what = "ended at start" if failed else f"was not ready after {START_TIMEOUT:g} s"
                 raise NatsError(f"nats-server {self.name!r} {what}: {said.decode(errors='replace')}\n{log[-2000:]}")
             time.sleep(0.002)
-
-    @staticmethod
-    def kill_for_good(process: subprocess.Popen[bytes]) -> None:
-        process.kill()
-        process.wait()
 
     def _log_since(self, offset: int) -> str:
         if not self.log_path.exists():

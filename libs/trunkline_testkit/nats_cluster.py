@@ -79,7 +79,8 @@ class NatsCluster:
     def _ready(self) -> bool:
         leaders = {self._meta_leader_name(node) for node in self._running}
         healthy = all(node.monitor("/healthz")["status"] == "ok" for node in self._running)
-        return healthy and len(leaders) == 1 and leaders != {""}
+        # A dead leader stays in the survivors' answers until they elect another.
+        return healthy and len(leaders) == 1 and self._node(leaders.pop()) is not None
 
     def _meta_leader_name(self, node: NatsServer | None = None) -> str:
         answer = (node or self._running[0]).monitor("/jsz")

@@ -138,7 +138,7 @@ class Guard:
 
     def __init__(self, pgid: int) -> None:
         self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", 'read -r _; kill -9 -- "-$0" 2>/dev/null', str(pgid)],
+            ["/bin/sh", "-c", 'read -r _; kill -9 "-$0" 2>/dev/null', str(pgid)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
@@ -160,9 +160,9 @@ def _children(pid: int) -> list[int]:
     # The kernel's own list costs microseconds, a walk over all of /proc milliseconds: this runs around every test.
     children: list[int] = []
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                children += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+                children += map(int, (thread / "children").read_text().split())
     except OSError:
         with contextlib.suppress(psutil.Error):
             return [child.pid for child in psutil.Process(pid).children()]
@@ -174,7 +174,8 @@ def _gone(processes: Iterable[ProcessInfo]) -> Callable[[], bool]:
 
     def check() -> bool:
         waiting[:] = [info for info in waiting if info.alive()]
-        assert not waiting, f"still running: {_names(waiting)}"
+        if waiting:
+            raise AssertionError(f"still running: {_names(waiting)}")
         return True
 
     return check
@@ -182,8 +183,8 @@ def _gone(processes: Iterable[ProcessInfo]) -> Callable[[], bool]:
 
 def _none_marked(key: str, value: str) -> Callable[[], bool]:
     def check() -> bool:
-        left = marked(key, value)
-        assert not left, f"orphans with {key}={value}: {_names(left)}"
+        if left := marked(key, value):
+            raise AssertionError(f"orphans with {key}={value}: {_names(left)}")
         return True
 
     return check

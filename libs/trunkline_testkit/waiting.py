@@ -18,16 +18,16 @@ INTERVAL = 0.02
 
 @overload
 async def eventually(
-    check: Callable[[], Awaitable[T]],
-    timeout: float = ...,
+    check: Callable[[], Awaitable[T | None]],
+    timeout: float = ...,  # noqa: ASYNC109
     *,
     interval: float = ...,
     ignore: tuple[type[Exception], ...] = ...,
 ) -> T: ...
 @overload
 async def eventually(
-    check: Callable[[], T],
-    timeout: float = ...,
+    check: Callable[[], T | None],
+    timeout: float = ...,  # noqa: ASYNC109
     *,
     interval: float = ...,
     ignore: tuple[type[Exception], ...] = ...,
@@ -67,7 +67,7 @@ async def eventually(
 
 
 def eventually_sync(
-    check: Callable[[], T],
+    check: Callable[[], T | None],
     timeout: float = 10.0,
     *,
     interval: float = INTERVAL,
@@ -89,4 +89,5 @@ def eventually_sync(
 
 
 def _too_late(timeout: float, last: object) -> str:
-    return f"not true within {timeout:g} s; the last value was {last!r}"
+    shown = f"{type(last).__name__}: {last}" if isinstance(last, Exception) else repr(last)
+    return f"not true within {timeout:g} s; the last value was {shown}"
