@@ -3,7 +3,8 @@
 A service's settings are a frozen struct. The fields of `Settings` are common to all services: `TRUNKLINE_<FIELD>` and a
 top-level key of the file. Every field may also be set for one service alone: `TRUNKLINE_<SERVICE>_<FIELD>` and the
 table `[<service>]`; a service's own fields only there. A key that nobody knows is refused, so that a typing error
-can't be a silent default.
+can't be a silent default. The environment is shared with programs that are not ours: there `TRUNKLINE_<anything>` is
+refused where it is meant for this service or nearly names a setting.
 """
 
 import argparse
@@ -37,9 +38,6 @@ SERVICES: Final = (
     "supervisor",
     "teams",
 )
-NOT_SETTINGS: Final = ("TEST_", "SKIP_", "SESSION", "TOKEN", "URL", "LIVE_", "INCARNATION")
-"""What else begins with TRUNKLINE_: switches of the tests, what an agent is told, what the command line reads."""
-
 _MASK: Final = "********"
 
 
@@ -133,13 +131,12 @@ def _from_environment(environ: Mapping[str, str], service: str, names: set[str],
             continue
         key = variable.removeprefix("TRUNKLINE_")
         prefix = next((s for s in SERVICES if key.startswith(f"{s.upper()}_")), None)
-        if key.startswith(NOT_SETTINGS) or (prefix is not None and prefix != service):
-            continue
-        name = key.removeprefix(f"{service.upper()}_").lower()
-        allowed = names if prefix == service else common
-        if name not in allowed:
-            raise _unknown(variable, "the environment", [_variable(service, n, common) for n in sorted(names)])
-        (own if prefix == service else shared)[name] = value
+        if prefix == service:
+            own[_known(key.removeprefix(f"{service.upper()}_"), names, variable, cutoff=0)] = value
+        elif prefix is None:
+            name = _known(key, common, variable, cutoff=0.7)
+            if name in common:
+                shared[name] = value
     return {**shared, **own}
 
 
@@ -173,7 +170,7 @@ def _convert(kind: type[S], values: dict[str, Any]) -> S:
 def _path(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value).expanduser()
-    raise NotImplementedError(f"settings of type {kind!r}")
+    raise TypeError(f"settings of type {kind!r}")
 
 
 def _listed(kind: type[Settings], name: str, value: Any) -> Any:
@@ -209,8 +206,16 @@ def _metadata(hint: Any) -> tuple[Any, ...]:
     return getattr(hint, "__metadata__", ())
 
 
-def _variable(service: str, name: str, common: set[str]) -> str:
-    return f"TRUNKLINE_{name.upper()}" if name in common else f"TRUNKLINE_{service.upper()}_{name.upper()}"
+def _known(key: str, allowed: set[str], variable: str, *, cutoff: float) -> str:
+    """`key` as a field's name; refused if it is none of `allowed` but near to one."""
+    name = key.lower()
+    near = difflib.get_close_matches(name, sorted(allowed), n=1, cutoff=cutoff)
+    if name in allowed or not near:
+        return name
+    meant = variable.removesuffix(key) + near[0].upper()
+    raise TrunklineError(
+        "bad_settings", f"unknown setting {variable!r} in the environment: did you mean {meant!r}?", key=variable
+    )
 
 
 def _unknown(key: str, where: str, known: list[str]) -> TrunklineError:

@@ -52,7 +52,6 @@ def test_a_service_may_be_told_apart_from_the_others(tmp_path: Path) -> None:
         ("[gateway", {}, "trunkline.toml"),
         ("", {"TRUNKLINE_NATS_ULR": "x"}, "TRUNKLINE_NATS_URL"),
         ("", {"TRUNKLINE_GATEWAY_PROT": "1"}, "TRUNKLINE_GATEWAY_PORT"),
-        ("", {"TRUNKLINE_PORT": "1"}, "TRUNKLINE_PORT"),
         ("", {"TRUNKLINE_GATEWAY_PORT": "many"}, "port"),
         ("", {"TRUNKLINE_LOG_FORMAT": "xml"}, "log_format"),
     ],
@@ -64,8 +63,8 @@ def test_what_nobody_knows_is_refused_by_name(tmp_path: Path, toml: str, environ
     assert named in caught.value.message
 
 
-def test_variables_for_tests_and_agents_are_no_settings(tmp_path: Path) -> None:
-    assert loaded(tmp_path, TRUNKLINE_TEST_NATS="docker", TRUNKLINE_SESSION="ses_x").port == 30086
+def test_variables_that_resemble_no_setting_are_not_ours(tmp_path: Path) -> None:
+    assert loaded(tmp_path, TRUNKLINE_TEST_NATS="docker", TRUNKLINE_SESSION="ses_x", TRUNKLINE_PORT="1").port == 30086
 
 
 def test_effective_values_hide_secrets(tmp_path: Path) -> None:
