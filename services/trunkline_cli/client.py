@@ -1,0 +1,154 @@
+"""One connection to a gateway: calls with their answers, and events by subscription. Nothing here reconnects."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, Self, cast
+
+import aiohttp
+
+from trunkline_cli.discovery import Address
+from trunkline_wire import ERRORS, TrunklineError, decode_json, encode
+
+PROTOCOL = 1
+CONNECT_TIMEOUT = 10.0
+CALL_TIMEOUT = 60.0
+SILENCE = 45.0
+"""Seconds without a frame after which the connection counts as dead: the gateway sends a heartbeat every 15 s."""
+
+Frame = dict[str, Any]
+
+
+class ConnectionLostError(ConnectionError):
+    """The connection ended before the answer, or between two events."""
+
+
+class GatewayClient:
+    """Use `async with await GatewayClient.connect(address)`. Events of all subscriptions come through `events`."""
+
+    def __init__(self, http: aiohttp.ClientSession, ws: aiohttp.ClientWebSocketResponse) -> None:
+        self._http = http
+        self._ws = ws
+        self._answers: dict[str, asyncio.Future[Frame]] = {}
+        self._calls = 0
+        self._events: asyncio.Queue[Frame | None] = asyncio.Queue()
+        self._reader = asyncio.create_task(self._read())
+        self.server: Frame = {}
+
+    @classmethod
+    async def connect(cls, address: Address) -> Self:
+        """Connect and say hello. Raises `log_unavailable`-like gateway errors, and ConnectionLostError if nobody listens."""
+        connector = aiohttp.UnixConnector(str(address.socket)) if address.socket else aiohttp.TCPConnector()
+        http = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
+                ws = await http.ws_connect(f"{address.url}/ws", headers=headers, max_msg_size=0)
+        except aiohttp.WSServerHandshakeError as error:
+            await http.close()
+            raise _refused(error.status, address) from error
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            await http.close()
+            raise ConnectionLostError(f"no gateway answers at {address.socket or address.url}: {error}") from error
+        except BaseException:
+            await http.close()
+            raise
+        client = cls(http, ws)
+        try:
+            client.server = await client.call("hello", protocol=PROTOCOL, client="cli")
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    async def call(self, method: str, *, within: float = CALL_TIMEOUT, **params: Any) -> Any:
+        """A method's payload. `None` parameters are left out.
+
+        Raises the gateway's TrunklineError, `timeout` after `within` seconds, ConnectionLostError.
+        """
+        self._calls += 1
+        number = str(self._calls)
+        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._answers[number] = future
+        given = {name: value for name, value in params.items() if value is not None}
+        try:
+            if self._reader.done():
+                raise ConnectionLostError("the gateway closed the connection")
+            await self._ws.send_str(encode({"type": "req", "id": number, "method": method, "params": given}).decode())
+            async with asyncio.timeout(within):
+                frame = await future
+        except TimeoutError:
+            raise TrunklineError(
+                "timeout", f"the gateway did not answer {method!r} within {within:g} s; it may still take effect"
+            ) from None
+        except (aiohttp.ClientError, ConnectionResetError) as error:
+            raise ConnectionLostError(f"the connection broke: {error}") from error
+        finally:
+            self._answers.pop(number, None)
+        if frame.get("ok"):
+            return frame.get("payload")
+        raise error_of(frame.get("error"))
+
+    async def events(self) -> AsyncIterator[Frame]:
+        """Frames of type `event` and `heartbeat`, as they come. Raises ConnectionLostError at the end."""
+        while True:
+            frame = await self._events.get()
+            if frame is None:
+                raise ConnectionLostError("the gateway closed the connection")
+            yield frame
+
+    async def close(self) -> None:
+        self._reader.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reader
+        await self._ws.close()
+        await self._http.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                message = await self._ws.receive(timeout=SILENCE)
+                if message.type is not aiohttp.WSMsgType.TEXT:
+                    return
+                value = decode_json(message.data)
+                for frame in cast("list[Frame]", value if isinstance(value, list) else [value]):
+                    self._take(frame)
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return
+        finally:
+            lost = ConnectionLostError("the gateway closed the connection")
+            for future in self._answers.values():
+                if not future.done():
+                    future.set_exception(lost)
+            self._events.put_nowait(None)
+
+    def _take(self, frame: Frame) -> None:
+        if frame.get("type") == "res":
+            future = self._answers.get(str(frame.get("id")))
+            if future is not None and not future.done():
+                future.set_result(frame)
+        elif frame.get("type") in ("event", "heartbeat"):
+            self._events.put_nowait(frame)
+
+
+def error_of(error: Frame | None) -> TrunklineError:
+    """The error of a frame; a code that this version does not know stays readable in the message."""
+    error = error or {}
+    code, message = str(error.get("code", "internal")), str(error.get("message", "the gateway gave no reason"))
+    details: dict[str, Any] = error.get("details") or {}
+    if code not in ERRORS:
+        return TrunklineError("internal", f"{code}: {message}", server_code=code, **details)
+    return TrunklineError(code, message, **details)
+
+
+def _refused(status: int, address: Address) -> Exception:
+    if status in (401, 403):
+        hint = "set TRUNKLINE_TOKEN" if address.token is None else "check TRUNKLINE_TOKEN"
+        return TrunklineError("unauthorized", f"the gateway at {address.url} refused this client: {hint}")
+    return ConnectionLostError(f"the gateway at {address.url} answered with HTTP status {status}")

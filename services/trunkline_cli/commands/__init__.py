@@ -1,0 +1,1 @@
+"""One module a command; nothing heavy is imported before the command runs."""

@@ -1,0 +1,82 @@
+"""Finding the gateway: the running instance's unix socket by `state.json`, or a URL and a token."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from trunkline_wire import TrunklineError
+
+START_IT = "start it with `trunkline up`, or point TRUNKLINE_URL at a gateway elsewhere"
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """How to reach a gateway. `socket` wins over `url`; `token` is needed for TCP alone."""
+
+    url: str
+    socket: Path | None = None
+    token: str | None = None
+
+
+class RunningState(msgspec.Struct, frozen=True, kw_only=True):
+    """What this program needs of `state.json`. `start` is in seconds since the epoch."""
+
+    pid: int
+    start: float = 0.0
+    version: str = ""
+    host: str = ""
+    gateway: str
+    nats: str = ""
+    socket: str = ""
+    ready: bool = False
+
+
+def home_directory(given: Path | None = None) -> Path:
+    """The state directory: the flag, TRUNKLINE_HOME, or ~/.trunkline."""
+    return (given or Path(os.environ.get("TRUNKLINE_HOME") or "~/.trunkline")).expanduser()
+
+
+def running_state(home: Path) -> RunningState:
+    """The running instance of a state directory. Raises `not_running` if there is none."""
+    path = home / "state.json"
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=RunningState)
+    except FileNotFoundError:
+        raise TrunklineError("not_running", f"Trunkline does not run in {str(home)!r}: {START_IT}") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise TrunklineError("not_running", f"{str(path)!r} can't be read ({error}): {START_IT}") from error
+    if not alive(state.pid):
+        raise TrunklineError(
+            "not_running", f"Trunkline ran in {str(home)!r} as process {state.pid}, which has ended: {START_IT}"
+        )
+    return state
+
+
+def alive(pid: int) -> bool:
+    """Whether a process of this number exists; the socket tells whether it is the right one."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def find_gateway(home: Path) -> Address:
+    """TRUNKLINE_URL (with TRUNKLINE_TOKEN) if set; else the running instance. Raises `not_running`."""
+    if url := os.environ.get("TRUNKLINE_URL"):
+        token = os.environ.get("TRUNKLINE_TOKEN") or _token_file(home)
+        return Address(url=url.rstrip("/"), token=token)
+    state = running_state(home)
+    socket = Path(state.socket) if state.socket else home / "gateway.sock"
+    if socket.exists():
+        return Address(url="http://localhost", socket=socket)
+    return Address(url=state.gateway.rstrip("/"), token=_token_file(home))
+
+
+def _token_file(home: Path) -> str | None:
+    try:
+        return (home / "token").read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None

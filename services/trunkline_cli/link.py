@@ -1,0 +1,153 @@
+"""A connection that outlives its gateway: calls are repeated and subscriptions resumed by cursor after a break."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal, Self
+
+import msgspec
+
+from trunkline_cli.client import ConnectionLostError, Frame, GatewayClient
+from trunkline_cli.discovery import Address
+from trunkline_wire import TrunklineError
+
+FIRST_DELAY = 0.1
+LONGEST_DELAY = 2.0
+
+Start = Literal["start", "now", "snapshot"]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The session as of the cursor: `state`, `asks`, and `blocks` that are still being written."""
+
+    payload: Frame
+
+
+class Received(msgspec.Struct, frozen=True):
+    """An event; `cursor` stands behind it."""
+
+    event: Frame
+    cursor: str | None
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Events are missing, for a reason that the log names; what follows is complete again."""
+
+    payload: Frame
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """The connection broke and is being mended. `mended` is set on the notice that it is whole again."""
+
+    mended: bool = False
+
+
+Notice = Snapshot | Received | Gap | Broken
+
+
+class Link:
+    """Use as an async context manager. `find` says where the gateway is, again before each attempt to connect.
+
+    `patience` seconds without a connection end in `not_running`; the first connect has only `first_patience`.
+    """
+
+    def __init__(self, find: Callable[[], Address], *, patience: float = 120.0, first_patience: float = 5.0) -> None:
+        self._find = find
+        self._patience = patience
+        self._first_patience = first_patience
+        self._client: GatewayClient | None = None
+        self._connecting = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        self._client = await self._connect(self._first_patience)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def call(self, method: str, *, within: float = 60.0, **params: Any) -> Any:
+        """A method's payload. After a broken connection it is asked again, so ids must be minted by the caller.
+
+        Raises the gateway's TrunklineError; `not_running` when no gateway comes back.
+        """
+        while True:
+            client = await self._connected()
+            try:
+                return await client.call(method, within=within, **params)
+            except ConnectionLostError:
+                await self._forget(client)
+
+    async def watch(
+        self,
+        *,
+        session: str | None = None,
+        start: Start = "snapshot",
+        cursor: str | None = None,
+        patterns: list[str] | None = None,
+        deltas: bool = True,
+    ) -> AsyncIterator[Notice]:
+        """Everything behind `cursor` (or from `start`), in order and without end; breaks show as `Broken` notices.
+
+        One watch at a time. Raises the gateway's TrunklineError for a subscription it refuses.
+        """
+        broken = False
+        while True:
+            client = await self._connected()
+            try:
+                where: Frame = {"cursor": cursor} if cursor is not None else {"from": start}
+                opened: Frame = await client.call(
+                    "subscribe", session=session, patterns=patterns, deltas=deltas, **where
+                )
+                if broken:
+                    yield Broken(mended=True)
+                cursor = opened.get("cursor") or cursor
+                if opened.get("snapshot") is not None:
+                    yield Snapshot(opened["snapshot"])
+                async for frame in client.events():
+                    cursor = frame.get("cursor") or cursor
+                    if frame.get("type") == "heartbeat":
+                        continue
+                    if frame.get("event") == "gap":
+                        yield Gap(frame.get("payload") or {})
+                    else:
+                        yield Received(frame["payload"], frame.get("cursor"))
+            except ConnectionLostError:
+                await self._forget(client)
+                if not broken:
+                    yield Broken()
+                broken = True
+
+    async def _connected(self) -> GatewayClient:
+        async with self._connecting:
+            if self._client is None:
+                self._client = await self._connect(self._patience)
+            return self._client
+
+    async def _forget(self, client: GatewayClient) -> None:
+        async with self._connecting:
+            if self._client is client:
+                self._client = None
+                await client.close()
+
+    async def _connect(self, patience: float) -> GatewayClient:
+        delay = FIRST_DELAY
+        reason: Exception = TimeoutError()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                while True:
+                    try:
+                        return await GatewayClient.connect(self._find())
+                    except ConnectionLostError as error:
+                        reason = error
+                    except TrunklineError as error:
+                        # Between two lives of `trunkline up` there is no state file for a moment.
+                        if error.code != "not_running" or patience <= self._first_patience:
+                            raise
+                        reason = error
+                    await asyncio.sleep(delay)
+                    delay = min(LONGEST_DELAY, delay * 2)
+        if isinstance(reason, TrunklineError):
+            raise reason
+        raise TrunklineError("not_running", f"{reason}; see `trunkline doctor`")

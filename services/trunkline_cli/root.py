@@ -1,0 +1,142 @@
+"""The command line's root: which commands there are, loaded only when one is used, and how errors end the process.
+
+Exit codes: 0 done; 1 an error, as one line `error: <code>: <message>` on the error output; 2 wrong usage; 130 Ctrl-C.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+EXIT_ERROR: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "up": ("up:up", "Start Trunkline on this machine: nats-server, services, gateway."),
+    "run": ("run:run", "Start a session with an agent and talk to it."),
+    "attach": ("attach:attach", "Watch and steer a session, from any terminal."),
+    "ls": ("ls:ls", "List sessions."),
+    "send": ("send:send", "Send a prompt to a session."),
+    "interrupt": ("control:interrupt", "Interrupt a session's turn."),
+    "close": ("control:close", "Close a session; its agent ends, its log stays."),
+    "asks": ("asks:asks", "List what agents want decided."),
+    "approve": ("asks:approve", "Allow what an agent asks for."),
+    "deny": ("asks:deny", "Deny what an agent asks for."),
+    "answer": ("asks:answer", "Answer an agent's questions."),
+    "events": ("events:events", "Print the events of a session, or of all."),
+    "replay": ("replay:replay", "Show a session's state as of any moment."),
+    "verify": ("verify:verify", "Check the log's invariants."),
+    "agents": ("agents:agents", "List the installed adapters and their agents."),
+    "translate": ("translate:translate", "Translate a recording of an agent into events."),
+    "topology": ("topology:topology", "Create or update the streams on a NATS server."),
+    "doctor": ("doctor:doctor", "Check this machine and say what to do."),
+    "token": ("token:token", "Say where the gateway's owner token is."),
+}
+"""Name -> (module and function below `trunkline_cli.commands`, one line for the overview)."""
+
+EXAMPLES: Final = """\b
+Examples:
+  trunkline up                           start everything here
+  trunkline run claude "Fix the tests"   a session with Claude Code
+  trunkline ls                           what runs
+  trunkline attach last                  watch and steer the newest session
+  trunkline asks                         what waits for a decision
+  trunkline approve ask_0f3a             allow it
+
+Session and ask ids may be shortened to a unique beginning; `last` is the newest session.
+"""
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when the command is used, so that `--help` and completion stay quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: Any = getattr(importlib.import_module(f"trunkline_cli.commands.{module}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "see `trunkline --help`"
+            raise click.UsageError(f"there is no command {name!r}: {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib import metadata
+
+        click.echo(f"trunkline {metadata.version('trunkline')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
+)
+def cli() -> None:
+    """Trunkline puts every coding agent on one line: watch, steer and approve their sessions from anywhere."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line; returns the exit code and never raises but for a bug."""
+    try:
+        result = cli.main(args=list(argv), prog_name="trunkline", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "")
+        return EXIT_USAGE
+    except click.UsageError as error:
+        error.show()
+        return EXIT_USAGE
+    except click.ClickException as error:
+        error.show()
+        return EXIT_ERROR
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        return _reader_gone()
+    except Exception as error:  # noqa: BLE001 - whatever has no code is raised again
+        return _failed(error)
+    return result if isinstance(result, int) else 0
+
+
+def _failed(error: Exception) -> int:
+    from trunkline_wire import TrunklineError
+
+    if not isinstance(error, TrunklineError):
+        raise error
+    sys.stderr.write(f"error: {error}\n")
+    return EXIT_ERROR
+
+
+def _reader_gone() -> int:
+    """Whoever read the output is gone (`… | head`): end quietly, also at interpreter shutdown."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

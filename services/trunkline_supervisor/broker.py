@@ -1,0 +1,146 @@
+"""The nats-server that the services use: one of our own, kept running on the same port and store, or somebody else's."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from trunkline_bus import topology
+from trunkline_bus.connection import Bus, BusSettings
+from trunkline_bus.server import EmbeddedServer, ServerSettings, store_limit
+from trunkline_supervisor.backoff import Restarts
+from trunkline_wire import TrunklineError
+
+log = logging.getLogger(__name__)
+
+OLD_SERVER_S = 12.0
+"""Seconds that the nats-server of a killed instance may take to end and let go of the store."""
+
+OneLine = Callable[[str], None]
+"""Takes a line for the person in front of the terminal."""
+
+
+class Broker(Protocol):
+    """Where the log is. `seeds` are key files by NATS user; `pid` is None where the server is not ours."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def seeds(self) -> Mapping[str, Path]: ...
+    async def start(self) -> None:
+        """Return once clients can connect. Raises `already_running`, `log_unavailable`."""
+        ...
+
+    async def make_topology(self) -> list[str]:
+        """Create what the log lacks; returns what changed. Raises `topology_conflict`, `log_full`."""
+        ...
+
+    async def keep(self) -> None:
+        """Keep it running until cancelled."""
+        ...
+
+    async def stop(self) -> None: ...
+
+
+class OwnBroker:
+    """An embedded nats-server below the state directory. `tell` hears of its deaths."""
+
+    def __init__(self, settings: ServerSettings, tell: OneLine) -> None:
+        self.server = EmbeddedServer(settings)
+        self._tell = tell
+        self._restarts = Restarts()
+        self._wanted = False
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def pid(self) -> int | None:
+        return self.server.pid if self.server.running else None
+
+    @property
+    def seeds(self) -> Mapping[str, Path]:
+        return {}
+
+    async def start(self) -> None:
+        self._wanted = True
+        deadline = time.monotonic() + OLD_SERVER_S
+        while True:
+            try:
+                return await self.server.start()
+            except TrunklineError as error:
+                # The server of an instance that was killed ends by itself, but not at once.
+                if error.code != "already_running" or "directory" not in error.details or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(0.1)
+
+    async def make_topology(self) -> list[str]:
+        async with Bus.open(BusSettings(url=self.url, seed_file=self.seeds.get("admin"), name="supervisor")) as bus:
+            try:
+                return await topology.apply(bus.js)
+            except TrunklineError as error:
+                if error.code != "log_full":
+                    raise
+            # A small disk: the log gets half of what the store may have, the rest is for blobs and projections.
+            limit = await asyncio.to_thread(store_limit, self.server.settings.directory / "store")
+            return await topology.apply(bus.js, max_bytes=limit // 2)
+
+    async def keep(self) -> None:
+        while True:
+            begun = time.monotonic()
+            if self.server.running:
+                status = await self.server.wait()
+                self._tell(f"nats-server ended with status {status}; starting it again on the same port and store")
+            self._restarts = self._restarts.died(time.monotonic() - begun)
+            await asyncio.sleep(self._restarts.delay)
+            try:
+                await self.server.start()
+            except TrunklineError as error:
+                log.exception("nats_start_failed", extra={"code": error.code})
+                self._tell(str(error))
+
+    async def stop(self) -> None:
+        with contextlib.suppress(TrunklineError):
+            await self.server.stop()
+
+
+class OtherBroker:
+    """A server that somebody else runs, named by a URL. `seed` is the key file of an administrator there."""
+
+    def __init__(self, url: str, seed: Path | None, users: Mapping[str, Path]) -> None:
+        self._url = url
+        self._seed = seed
+        self._users = users
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def pid(self) -> int | None:
+        return None
+
+    @property
+    def seeds(self) -> Mapping[str, Path]:
+        return self._users
+
+    async def start(self) -> None:
+        settings = BusSettings(url=self._url, seed_file=self._seed, name="supervisor", connect_within=10.0)
+        async with Bus.open(settings):
+            return
+
+    async def make_topology(self) -> list[str]:
+        async with Bus.open(BusSettings(url=self._url, seed_file=self._seed, name="supervisor")) as bus:
+            return await topology.apply(bus.js)
+
+    async def keep(self) -> None:
+        await asyncio.Event().wait()
+
+    async def stop(self) -> None:
+        """Not ours to stop."""

@@ -1,0 +1,84 @@
+"""The process of `trunkline up`: settings, log file, signals, exit code."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from trunkline_bus.server import ServerSettings
+from trunkline_service.logs import configure_logging
+from trunkline_service.settings import load
+from trunkline_supervisor.app import Supervisor
+from trunkline_supervisor.broker import Broker, OtherBroker, OwnBroker
+from trunkline_supervisor.console import Console
+from trunkline_supervisor.demo import start_demo
+from trunkline_supervisor.home import Home
+from trunkline_supervisor.services import chosen
+from trunkline_supervisor.settings import SupervisorSettings
+from trunkline_wire import TrunklineError
+
+EXIT_FAILED = 1
+EXIT_BAD_SETTINGS = 2
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run until a signal; exit code 0 after an orderly end, 1 for a failure, 2 for bad settings."""
+    try:
+        settings, check = load(SupervisorSettings, "supervisor", argv=sys.argv[1:] if argv is None else argv)
+        if check:
+            raise SystemExit(0)
+        Home(settings.home).prepare()
+    except TrunklineError as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(EXIT_BAD_SETTINGS) from error
+    with Home(settings.home).log("supervisor").open("a", encoding="utf-8") as log:
+        configure_logging("supervisor", settings.log_level, settings.log_format, log)
+        try:
+            asyncio.run(_run(settings))
+        except TrunklineError as error:
+            sys.stderr.write(f"error: {error}\n")
+            raise SystemExit(EXIT_FAILED) from error
+
+
+async def _run(settings: SupervisorSettings) -> None:
+    console = Console()
+    stopping = asyncio.Event()
+    supervisor = Supervisor(
+        settings,
+        _broker(settings, console),
+        console,
+        version=metadata.version("trunkline"),
+        environment=os.environ,
+        services=chosen(settings.services),
+        on_ready=(lambda up: _demo(up, console)) if settings.demo else None,
+    )
+
+    def on_signal() -> None:
+        if stopping.is_set():
+            supervisor.hurry()
+        stopping.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, on_signal)
+    await supervisor.run(stopping)
+
+
+def _broker(settings: SupervisorSettings, console: Console) -> Broker:
+    if settings.nats_url:
+        return OtherBroker(settings.nats_url, settings.nats_seed, {})
+    home = Home(settings.home)
+    server = ServerSettings(directory=home.root / "nats", log_file=home.log("nats-server"))
+    return OwnBroker(server, console.trouble)
+
+
+async def _demo(supervisor: Supervisor, console: Console) -> None:
+    try:
+        session = await start_demo(supervisor.home.socket, Path.cwd())
+    except TrunklineError as error:
+        console.trouble(str(error))
+    else:
+        console.line(f"  demo: trunkline attach {session[:12]}")

@@ -1,0 +1,22 @@
+"""What `trunkline up` can be told."""
+
+from pathlib import Path
+
+from trunkline_service.settings import Settings
+
+
+class SupervisorSettings(Settings, frozen=True, kw_only=True):
+    """An empty `nats_url` means a nats-server of its own, in the state directory."""
+
+    nats_url: str = ""
+    nats_seed: Path | None = None
+    port: int | None = None
+    """The gateway's port: None takes 30086 or the next free one, 0 any free one."""
+    services: tuple[str, ...] = ()
+    """The services to run, by name; none named means all."""
+    demo: bool = False
+    """Start a session with the demo agent once all is ready."""
+    drain_s: float = 8.0
+    """Seconds that the services may take to finish before they are killed."""
+    start_s: float = 60.0
+    """Seconds until everything must be ready."""
