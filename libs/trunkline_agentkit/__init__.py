@@ -1,5 +1,6 @@
 """What adapters are made of: protocols, process transport, translation, worker host."""
 
+from trunkline_agentkit.environment import find_program
 from trunkline_agentkit.framing import Decoded, LineSplitter, decode_line, frame, kind_of
 from trunkline_agentkit.local import local_start
 from trunkline_agentkit.manifest import Manifest, load_manifest
@@ -54,6 +55,7 @@ __all__ = [
     "Translator",
     "UserPrompt",
     "decode_line",
+    "find_program",
     "frame",
     "installed",
     "kind_of",

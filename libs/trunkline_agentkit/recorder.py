@@ -45,7 +45,7 @@ class Recorder:
         if self._size and self._size + len(entry) > self._limit:
             self._file.close()
             self._path.replace(self._path.with_name(self._path.name + ".1"))
-            self._file = self.__open(path)
+            self._file = _open(self._path)
             self._size = 0
         self._file.write(entry)
         self._file.flush()
