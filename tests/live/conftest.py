@@ -28,6 +28,6 @@ async def product(api: ScriptedApi, tmp_path: Path) -> AsyncGenerator[Product]:
     claude = claude_path()
     assert claude is not None, "the real CLI is not installed: run `just agents`"
     home = tmp_path / "home"
-    environment = {**agent_env(home, api.url), "TRUNKLINE_CLAUDE_PATH": str(claude)}
+    environment = {**agent_env(home, api.url), "TRUNKLINE_PROGRAM_CLAUDE": str(claude)}
     async with running(home, environment) as product:
         yield product
