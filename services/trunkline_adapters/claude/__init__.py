@@ -1,0 +1,1 @@
+"""Claude Code: the CLI's stream-json protocol over stdio."""

@@ -1,0 +1,220 @@
+"""A running CLI: prompts and decisions in, translated messages out.
+
+One task reads the CLI's output at once, so that answers to control requests arrive even while nobody iterates
+`messages()`; above 8 MB of unread messages it stops reading, and the CLI waits.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Final
+
+from trunkline_adapters.claude import launch, replies
+from trunkline_adapters.claude.content import native_content
+from trunkline_adapters.claude.control import Control
+from trunkline_adapters.claude.errors import SIGN_IN
+from trunkline_adapters.claude.native import Obj, kind_of, text
+from trunkline_adapters.claude.translate import ClaudeTranslator
+from trunkline_agentkit import AgentProcess, ConfigurableBase, Exit, Native, UserPrompt, decode_line, translate
+from trunkline_wire import TrunklineError
+from trunkline_wire.asks import AskDecided
+from trunkline_wire.blocks import Json
+from trunkline_wire.session import Thinking
+from trunkline_wire.turn import Delivery
+
+log = logging.getLogger(__name__)
+
+UNREAD_LIMIT: Final = 8 * 1024 * 1024
+START_DEADLINE: Final = 60.0
+_PROMPTS: Final = uuid.UUID("7d5a4d0f-4c1a-5f0e-9a55-6f0d7f6c2a11")
+_SIGNED_OUT: Final = ("/login", "Invalid API key", "authentication", "OAuth token")
+
+
+def prompt_uuid(command: str) -> str:
+    """The uuid of the user line that a command has brought: the same after a restart, so that a rewind finds it."""
+    return str(uuid.uuid5(_PROMPTS, command))
+
+
+class ClaudeSession(ConfigurableBase):
+    """Made by `ClaudeAdapter`; `open` before use."""
+
+    def __init__(self, process: AgentProcess, translator: ClaudeTranslator, initialize: Obj) -> None:
+        self._process = process
+        self._translator = translator
+        self._initialize = initialize
+        self._control = Control(process, translator.sent)
+        self._unread: deque[Native] = deque()
+        self._unread_bytes = 0
+        self._changed = asyncio.Condition()
+        self._closing = False
+        self._ended = False
+        self._reading = asyncio.create_task(self._read(), name=f"output of {process.pid}")
+
+    async def open(self, thinking: Thinking | None = None) -> None:
+        """Introduces us to the CLI and waits until it is ready. On failure the CLI is ended.
+
+        Raises TrunklineError `agent_failed` or `agent_auth` with the end of its error output, `timeout`.
+        """
+        try:
+            await self._introduce()
+            if thinking is not None:
+                await self.set_thinking(thinking)
+        except TrunklineError as error:
+            raise self._failed(await self.close(grace=0), error) from error
+        except BaseException:
+            await self.close(grace=0)
+            raise
+
+    async def _introduce(self) -> None:
+        await self._control.request(self._initialize, deadline=START_DEADLINE)
+
+    def _failed(self, end: Exit, error: TrunklineError) -> TrunklineError:
+        said = end.stderr_tail.strip()
+        if error.code != "agent_failed":
+            return error
+        if any(word in said for word in _SIGNED_OUT):
+            return TrunklineError("agent_auth", f"Claude Code is not signed in: {SIGN_IN}", stderr=said[-2000:])
+        reason = said.splitlines()[-1] if said else error.message
+        return TrunklineError(
+            "agent_failed",
+            f"Claude Code ended at its start: {reason}",
+            exit_code=end.code,
+            signal=end.signal,
+            stderr=said[-2000:],
+        )
+
+    async def send(self, prompt: UserPrompt) -> None:
+        await self._prompt(prompt.command, native_content(prompt.content), prompt.delivery)
+
+    async def _prompt(self, command: str, content: str | list[Obj], delivery: Delivery = "sent") -> None:
+        line: Obj = {
+            "type": "user",
+            "message": {"role": "user", "content": content},
+            "parent_tool_use_id": None,
+            "session_id": "",
+            "uuid": prompt_uuid(command),
+        }
+        self._translator.prompt(line, command, delivery)
+        await self._process.write_line(line)
+
+    async def messages(self) -> AsyncIterator[Native]:
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._unread or self._ended)
+                if not self._unread:
+                    return
+                message = self._unread.popleft()
+                self._unread_bytes -= len(message.raw)
+                self._changed.notify_all()
+            yield message
+
+    async def close(self, grace: float = 5.0) -> Exit:
+        # What the CLI still says while it ends is kept for `messages()`, however slowly that is read.
+        async with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        end = await self._process.close(grace)
+        await asyncio.wait({self._reading})
+        return end
+
+    async def interrupt(self, *, cancel_queued: bool = False) -> None:
+        request: Obj = {"subtype": "interrupt"}
+        await self._control.request(request | ({"cancel_queued": True} if cancel_queued else {}))
+
+    async def decide(self, ask: str, decision: AskDecided) -> None:
+        waiting = self._translator.open_ask(ask)
+        if waiting is None:
+            raise TrunklineError("unknown_ask", f"the agent does not wait for {ask!r} any more")
+        await self._answer(replies.response(waiting.request_id, replies.decision(waiting, decision)))
+
+    async def pending(self) -> set[str] | None:
+        try:
+            await self._introduce()
+        except TrunklineError as error:
+            # CLIs that know no second `initialize` can't say what they wait for.
+            if error.code == "agent_failed" and self._process.running:
+                return None
+            raise
+        return self._translator.open_asks()
+
+    async def set_model(self, model: str) -> None:
+        await self._control.request({"subtype": "set_model", "model": model})
+
+    async def set_mode(self, mode: str) -> None:
+        await self._control.request({"subtype": "set_permission_mode", "mode": mode})
+
+    async def set_thinking(self, level: Thinking) -> None:
+        await self._control.request(launch.thinking(level))
+
+    async def run_command(self, name: str, arguments: str, command_id: str) -> None:
+        await self._prompt(command_id, f"/{name.removeprefix('/')} {arguments}".rstrip())
+
+    async def compact(self, instructions: str | None, command_id: str) -> None:
+        await self.run_command("compact", instructions or "", command_id)
+
+    async def rewind(self, to: str, *, dry_run: bool = False) -> Json:
+        prompt = prompt_uuid(to)
+        self._translator.name_prompt(prompt, to)
+        request: Obj = {"subtype": "rewind_files", "user_message_id": prompt}
+        # The trial run names the files; the real one only says that it was done.
+        trial = await self._control.request(request | {"dry_run": True})
+        if trial.get("canRewind") is not True:
+            said = text(trial, "error") or "no checkpoint of that prompt"
+            raise TrunklineError("bad_params", f"the agent can't put the files back: {said}")
+        if not dry_run:
+            await self._control.request(request)
+        return {
+            "files": trial.get("filesChanged"),
+            "lines_added": trial.get("insertions"),
+            "lines_removed": trial.get("deletions"),
+            "dry_run": dry_run,
+        }
+
+    async def rename(self, title: str) -> None:
+        try:
+            await self._control.request({"subtype": "rename_session", "title": title})
+        except TrunklineError as error:
+            # The title is Trunkline's own; an older CLI just does not hear of it.
+            if error.code != "unsupported":
+                raise
+
+    async def native(self, method: str, params: dict[str, Json]) -> Json:
+        return await self._control.request(params | {"subtype": method})
+
+    async def _answer(self, message: Obj) -> None:
+        self._translator.sent(message)
+        await self._process.write_line(message)
+
+    async def _read(self) -> None:
+        try:
+            async for line in self._process.lines():
+                decoded = decode_line(line)
+                message = decoded.message
+                kind = kind_of(message) if message is not None else "?"
+                await self._keep(translate(self._translator, decoded, kind))
+                if message is not None:
+                    await self._serve(message)
+        finally:
+            self._control.end()
+            async with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    async def _keep(self, native: Native) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._unread_bytes < UNREAD_LIMIT or self._closing)
+            self._unread.append(native)
+            self._unread_bytes += len(native.raw)
+            self._changed.notify_all()
+
+    async def _serve(self, message: Obj) -> None:
+        """Settles our requests, and answers those of the CLI that nobody decides: unanswered, it would wait for ever."""
+        if text(message, "type") == "control_response":
+            self._control.settle(message)
+        elif (answer := replies.automatic(message)) is not None:
+            try:
+                await self._answer(answer)
+            except TrunklineError as error:
+                log.info("answer_undelivered", extra={"code": error.code})
