@@ -2,17 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Generator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
 
 import msgspec
 import nats.errors
-from nats.aio.client import Client
 from nats.js import JetStreamContext
 
 from trunkline_bus import metrics, topology
+from trunkline_bus.client import Client
+from trunkline_bus.mux import Mux
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import check_token
 
@@ -54,8 +55,8 @@ class Bus:
         self._log_id: str | None = None
         self._closing = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._on_disconnect: list[Callable[[], None]] = []
-        self._on_reconnect: list[Callable[[], None]] = []
+        self.mux = Mux(self.writing)
+        """Requests on `writing`."""
 
     @classmethod
     def open(cls, settings: BusSettings) -> "_Opening":
@@ -98,11 +99,6 @@ class Bus:
         self._log_id = await topology.log_id(self.js_cmd)
         return self._log_id
 
-    def on_writing(self, *, lost: Callable[[], None], back: Callable[[], None]) -> None:
-        """Call `lost` when the writing connection goes down, `back` when it stands again; both must be quick."""
-        self._on_disconnect.append(lost)
-        self._on_reconnect.append(back)
-
     async def wait_ended(self) -> None:
         """Return when a connection has ended for good; a process without its connection has to end too.
 
@@ -129,6 +125,7 @@ class Bus:
         except BaseException:
             await self.close()
             raise
+        await self.mux.open()
         self._contexts = {role: connection.jetstream(timeout=5.0) for role, connection in self._connections.items()}
         try:
             await self.read_log_id()
@@ -156,14 +153,18 @@ class Bus:
             if not self._closing:
                 metrics.BUS_DISCONNECTS.labels(role).inc()
                 log.warning("bus.disconnected", extra={"connection": role})
-            self._tell(role, self._on_disconnect)
+            if role == "writing":
+                self.mux.lost()
 
         async def on_reconnect() -> None:
             metrics.BUS_CONNECTED.labels(role).set(1)
             log.info("bus.reconnected", extra={"connection": role})
-            self._tell(role, self._on_reconnect)
+            if role == "writing":
+                self.mux.back()
 
         async def on_closed() -> None:
+            if role == "writing":
+                self.mux.back()
             if not self._closing and not self._ended.done():
                 self._ended.set_exception(
                     TrunklineError(
@@ -200,12 +201,6 @@ class Bus:
             ) from error
         opening = False
         metrics.BUS_CONNECTED.labels(role).set(1)
-
-    @staticmethod
-    def _tell(role: Role, callbacks: list[Callable[[], None]]) -> None:
-        if role == "writing":
-            for callback in callbacks:
-                callback()
 
 
 class _Opening(Awaitable[Bus]):

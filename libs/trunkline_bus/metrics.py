@@ -23,6 +23,27 @@ APPEND_SECONDS: Final = Histogram(
 )
 APPEND_UNKNOWN: Final = Counter(
     "trunkline_append_unknown_outcomes_total",
-    "Appends whose outcome had to be looked up at the leader, by reason (timeout, disconnected, conflict, in_flight, unavailable).",
+    "Appends whose outcome had to be looked up at the leader, by reason "
+    "(timeout, disconnected, conflict, in_flight, unavailable, full, refused).",
     ["reason"],
 )
+READER_RECREATED: Final = Counter(
+    "trunkline_reader_recreated_total",
+    "Times a Reader had to make its consumer anew, by reason (reconnected, no_heartbeat, gap, 409_consumer_deleted …).",
+    ["stream", "reason"],
+)
+APPEND_QUEUE_BYTES: Final = Gauge(
+    "trunkline_append_queue_bytes", "Bytes of events that wait for the log, all sessions of the process."
+)
+WRITERS_STOPPED: Final = Counter(
+    "trunkline_writers_stopped_total",
+    "Session writers that stopped for good, by error code (fenced, log_regressed …).",
+    ["code"],
+)
+DELTAS: Final = Counter(
+    "trunkline_deltas_total", "Streaming pieces sent, by whether they held the whole block.", ["whole"]
+)
+BLOB_BYTES: Final = Counter(
+    "trunkline_blob_bytes_total", "Bytes that went to the blob store because a message was too large."
+)
+LEASES_LOST: Final = Counter("trunkline_leases_lost_total", "Leases that another holder took or that ran out.")

@@ -13,7 +13,7 @@ from trunkline_wire.events import Event
 
 Headers = dict[str, str]
 
-_STATUS_LINE: Final = "NATS/1.0"
+_STATUS_LINE: Final = b"NATS/1.0"
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -73,14 +73,18 @@ def from_direct(message: Msg) -> Stored | None:
 
 
 def parse_headers(block: bytes) -> Headers | None:
-    """The headers of a raw block (`NATS/1.0`, then one `Name: value` a line)."""
-    lines = block.decode("utf-8", "replace").split("\r\n")
+    """The headers of a raw block (`NATS/1.0`, then one `Name: value` a line), None where there are none."""
+    return header_lines(block.removeprefix(_STATUS_LINE).decode("utf-8", "replace")) or None
+
+
+def header_lines(text: str) -> Headers:
+    """One `Name: value` a line; of a repeated name the last counts."""
     found: Headers = {}
-    for line in lines[1 if lines[0].startswith(_STATUS_LINE) else 0 :]:
+    for line in text.split("\r\n"):
         name, colon, value = line.partition(":")
         if colon:
             found[name.strip()] = value.strip()
-    return found or None
+    return found
 
 
 def parse_nanoseconds(time: str) -> int:
