@@ -23,6 +23,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     payload: Frame
 
 
+class Opened(msgspec.Struct, frozen=True):
+    """The subscription stands: whatever is caused from now on will be seen."""
+
+
 class Received(msgspec.Struct, frozen=True):
     """An event; `cursor` stands behind it."""
 
@@ -42,7 +46,7 @@ class Broken(msgspec.Struct, frozen=True):
     mended: bool = False
 
 
-Notice = Snapshot | Received | Gap | Broken
+Notice = Opened | Snapshot | Received | Gap | Broken
 
 
 class Link:
@@ -103,6 +107,7 @@ class Link:
                 if broken:
                     yield Broken(mended=True)
                 cursor = opened.get("cursor") or cursor
+                yield Opened()
                 if opened.get("snapshot") is not None:
                     yield Snapshot(opened["snapshot"])
                 async for frame in client.events():

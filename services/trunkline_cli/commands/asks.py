@@ -1,0 +1,237 @@
+"""`trunkline asks`, `approve`, `deny`, `answer`: decisions for agents that wait."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunkline_cli.context import Ask
+
+ASKS_EPILOG = """\b
+Examples:
+  trunkline asks                    everything that waits, of all sessions
+  trunkline asks --session last -v  with the whole input
+  trunkline asks --json | jq .requested.input
+"""
+APPROVE_EPILOG = """\b
+Examples:
+  trunkline approve ask_0f3a2b            by the beginning of the ask's id
+  trunkline approve                       the only open ask
+  trunkline approve --session last        the only one of a session
+  trunkline approve 0f3a --option always  one of the options that `asks -v` lists, by id, number or name
+  trunkline approve 0f3a --input '{"command": "ls"}'   with a changed input
+"""
+DENY_EPILOG = """\b
+Examples:
+  trunkline deny 0f3a
+  trunkline deny 0f3a --message "Not on main: make a branch"
+  trunkline deny --session last --interrupt    and end the turn
+"""
+ANSWER_EPILOG = """\b
+Examples:
+  trunkline answer 0f3a                         asks you each question
+  trunkline answer 0f3a -a "Which colour?=red"  by the question's id or text
+  trunkline answer 0f3a -a 1=2 -a 2=1,3         by number: question 1 gets option 2, question 2 options 1 and 3
+  trunkline answer 0f3a --json '{"Which colour?": "red"}'
+"""
+
+
+@click.command(epilog=ASKS_EPILOG)
+@click.option("--session", help="Only of this session.")
+@click.option("--verbose", "-v", is_flag=True, help="With input, options and questions.")
+@click.option("--json", "as_json", is_flag=True, help="One ask a line.")
+@click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
+def asks(session: str | None, verbose: bool, as_json: bool, home: Path | None) -> int:
+    """List what agents want decided, oldest first."""
+    from trunkline_cli.context import finish
+
+    return finish(_asks(session, verbose, as_json, home))
+
+
+@click.command(epilog=APPROVE_EPILOG)
+@click.argument("ask", required=False)
+@click.option("--session", help="The only open ask of this session.")
+@click.option("--option", help="One of the ask's options: id, number or name.")
+@click.option("--input", "changed", metavar="JSON", help="Allow with this input instead.")
+@click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
+def approve(ask: str | None, session: str | None, option: str | None, changed: str | None, home: Path | None) -> int:
+    """Allow ASK (its id or the beginning; the only open one without it)."""
+    from trunkline_cli.context import finish
+
+    return finish(_decide(ask, session, home, lambda found: _approval(found, option, changed)))
+
+
+@click.command(epilog=DENY_EPILOG)
+@click.argument("ask", required=False)
+@click.option("--session", help="The only open ask of this session.")
+@click.option("--message", "-m", help="What the agent is told.")
+@click.option("--interrupt", is_flag=True, help="End the agent's turn, too.")
+@click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
+def deny(ask: str | None, session: str | None, message: str | None, interrupt: bool, home: Path | None) -> int:
+    """Deny ASK (its id or the beginning; the only open one without it)."""
+    from trunkline_cli.context import finish
+    from trunkline_cli.dialog import deny as denial
+
+    return finish(_decide(ask, session, home, lambda found: denial(found.requested, message, interrupt=interrupt)))
+
+
+@click.command(epilog=ANSWER_EPILOG)
+@click.argument("ask", required=False)
+@click.option("--session", help="The only open ask of this session.")
+@click.option("--answer", "-a", "answers", multiple=True, metavar="QUESTION=ANSWER", help="May be repeated.")
+@click.option("--json", "as_json", metavar="JSON", help="All answers at once, keyed by the questions' ids.")
+@click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
+def answer(
+    ask: str | None, session: str | None, answers: tuple[str, ...], as_json: str | None, home: Path | None
+) -> int:
+    """Answer the questions of ASK (its id or the beginning; the only open one without it)."""
+    from trunkline_cli.context import finish
+
+    return finish(_decide(ask, session, home, lambda found: _answers(found, answers, as_json)))
+
+
+async def _asks(session: str | None, verbose: bool, as_json: bool, home: Path | None) -> int:
+    from trunkline_cli.context import brief, find_session, open_asks, open_link
+    from trunkline_cli.output import ago, ndjson, table
+    from trunkline_cli.render import describe
+
+    async with open_link(home) as link:
+        found = await open_asks(link, None if session is None else await find_session(link, session))
+    if as_json:
+        for ask in found:
+            ndjson(ask)
+        return 0
+    if not found:
+        click.echo("nothing waits for a decision", err=True)
+        return 0
+    if verbose:
+        for ask in found:
+            _show(ask)
+        return 0
+    table(
+        ["ask", "session", "kind", "since", "wants"],
+        [[brief(ask.ask), brief(ask.session), ask.kind, ago(ask.time), describe(ask.requested)[0]] for ask in found],
+    )
+    return 0
+
+
+def _show(ask: "Ask") -> None:
+    from trunkline_cli.dialog import Dialog
+    from trunkline_cli.output import pretty
+    from trunkline_cli.render import describe
+    from trunkline_wire.asks import PermissionRequested, QuestionAsked
+
+    click.echo(f"{ask.ask}\n  of {ask.session}, {ask.kind}, since {ask.time}")
+    if ask.routed is not None and ask.routed.expires_at:
+        click.echo(f"  {ask.routed.on_expiry} at {ask.routed.expires_at} by rule {ask.routed.rule}")
+    if isinstance(ask.requested, QuestionAsked):
+        for number, question in enumerate(ask.requested.questions, 1):
+            click.echo(f"  {number}. {question.text}")
+            for place, option in enumerate(question.options, 1):
+                click.echo(f"     {place}  {option.label}  {option.description or ''}".rstrip())
+    else:
+        for line in describe(ask.requested):
+            click.echo(f"  {line}")
+        for line in Dialog(ask.requested).text:
+            click.echo(f"     {line}")
+    if isinstance(ask.requested, PermissionRequested) and ask.requested.input is not None:
+        click.echo(pretty(ask.requested.input, indent="  "))
+
+
+async def _decide(
+    reference: str | None, session: str | None, home: Path | None, decision: "Callable[[Ask], dict[str, Any]]"
+) -> int:
+    from trunkline_cli.context import find_ask, find_session, open_link
+    from trunkline_wire.ids import new_command_id
+
+    async with open_link(home) as link:
+        ask = await find_ask(link, reference, None if session is None else await find_session(link, session))
+        params: dict[str, Any] = decision(ask)
+        result = await link.call("ask.answer", ask=ask.ask, session=ask.session, id=new_command_id(), **params)
+    decided: dict[str, Any] = result.get("decision") or {}
+    click.echo(f"{decided.get('behaviour') or params['behaviour']}: {ask.ask} of {ask.session}")
+    return 0
+
+
+def _approval(ask: "Ask", option: str | None, changed: str | None) -> dict[str, Any]:
+    from trunkline_cli.dialog import allow, choose
+    from trunkline_cli.output import parse_json
+    from trunkline_wire import TrunklineError
+    from trunkline_wire.asks import QuestionAsked
+
+    if isinstance(ask.requested, QuestionAsked):
+        raise TrunklineError("bad_answer", f"{ask.ask} asks questions: use `trunkline answer`")
+    params = allow(ask.requested)
+    if option is not None:
+        options = ask.requested.options
+        found = next(
+            (
+                one
+                for number, one in enumerate(options, 1)
+                if option in (one.id, str(number)) or option.casefold() == one.name.casefold()
+            ),
+            None,
+        )
+        if found is None:
+            known = ", ".join(f"{one.id} ({one.name})" for one in options) or "none"
+            raise TrunklineError("bad_answer", f"{option!r} is no option of {ask.ask}; there are: {known}")
+        params = choose(found)
+    if changed is not None:
+        value = parse_json(changed)
+        if not isinstance(value, dict):
+            raise TrunklineError("bad_answer", '--input must be a JSON object, such as \'{"command": "ls"}\'')
+        params["updated_input"] = value
+    return params
+
+
+def _answers(ask: "Ask", answers: tuple[str, ...], as_json: str | None) -> dict[str, Any]:
+    from trunkline_cli.dialog import parse_choice
+    from trunkline_cli.output import parse_json
+    from trunkline_wire import TrunklineError
+    from trunkline_wire.asks import QuestionAsked
+
+    if not isinstance(ask.requested, QuestionAsked):
+        raise TrunklineError("bad_answer", f"{ask.ask} wants a permission: use `trunkline approve` or `deny`")
+    if as_json is not None:
+        value = parse_json(as_json)
+        if not isinstance(value, dict):
+            raise TrunklineError("bad_answer", "--json must be an object keyed by the questions' ids")
+        return {"behaviour": "answered", "answers": value}
+    found: dict[str, Any] = {}
+    for text in answers:
+        key, equals, line = text.rpartition("=")
+        question = next(
+            (
+                one
+                for number, one in enumerate(ask.requested.questions, 1)
+                if key in (one.id, one.text, one.header, str(number))
+            ),
+            None,
+        )
+        if not equals or question is None:
+            raise TrunklineError("bad_answer", f"{text!r} names no question of {ask.ask}; see `trunkline asks -v`")
+        found[question.id] = parse_choice(question, line)
+    if not answers:
+        found = _interview(ask)
+    return {"behaviour": "answered", "answers": found}
+
+
+def _interview(ask: "Ask") -> dict[str, Any]:
+    from trunkline_cli.dialog import Dialog
+    from trunkline_wire import TrunklineError
+
+    if not sys.stdin.isatty():
+        raise TrunklineError("bad_answer", "there is no terminal to ask you at: use -a QUESTION=ANSWER")
+    dialog = Dialog(ask.requested)
+    while True:
+        try:
+            done = dialog.reply(click.prompt(dialog.prompt, prompt_suffix=""))
+        except TrunklineError as error:
+            click.echo(str(error), err=True)
+            continue
+        if done is not None:
+            return done.get("answers", {})

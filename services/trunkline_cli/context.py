@@ -1,0 +1,128 @@
+"""What every command needs: the options they share, the gateway, and ids that people may shorten."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import click
+import msgspec
+
+from trunkline_cli.discovery import Address, find_gateway, home_directory
+from trunkline_cli.link import Link
+from trunkline_fold.asks import PermissionAsk, PlanAsk, QuestionAsk
+from trunkline_wire import TrunklineError
+from trunkline_wire.ids import is_id
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+LAST: Final = "last"
+PAGE: Final = 200
+
+Ask = PermissionAsk | QuestionAsk | PlanAsk
+
+
+def home_option(function: F) -> F:
+    """`--home`: which installation is meant."""
+    option = click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
+    return option(function)
+
+
+def json_option(function: F) -> F:
+    """`--json`: output for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="JSON, one value a line, for programs.")(function)
+
+
+def finish(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine. Returns its result, which is the process's exit code if it is an int."""
+    return asyncio.run(coroutine)
+
+
+def open_link(home: Path | None, *, patience: float = 120.0) -> Link:
+    """The link to the gateway of `home`, looked up anew for each connection."""
+
+    def find() -> Address:
+        return find_gateway(home_directory(home))
+
+    return Link(find, patience=patience)
+
+
+async def list_sessions(link: Link) -> list[dict[str, Any]]:
+    """The states of all sessions, newest first."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = await link.call("session.list", limit=PAGE, offset=len(found))
+        found += page["sessions"]
+        if not page.get("has_more") or not page["sessions"]:
+            # Session ids begin with the time.
+            return sorted(found, key=_session_of, reverse=True)
+
+
+async def find_session(link: Link, reference: str) -> str:
+    """The id that `reference` means: a whole id, a unique beginning (with or without `ses_`), or `last`.
+
+    Raises `unknown_session`, `bad_id` where several begin so.
+    """
+    if is_id(reference, "ses"):
+        return reference
+    sessions = [_session_of(state) for state in await list_sessions(link)]
+    if reference == LAST:
+        if not sessions:
+            raise TrunklineError("unknown_session", "there is no session yet: start one with `trunkline run ADAPTER`")
+        return sessions[0]
+    return unique(reference, "ses", sessions, "unknown_session", "see `trunkline ls`")
+
+
+async def find_ask(link: Link, reference: str | None, session: str | None = None) -> Ask:
+    """The open ask that is meant: by id or its beginning, or the only one of a session (or of all).
+
+    Raises `unknown_ask`, `bad_id` where several fit.
+    """
+    asks = await open_asks(link, session)
+    if reference is not None:
+        ids = [ask.ask for ask in asks]
+        if is_id(reference, "ask") and reference not in ids:
+            raise TrunklineError("unknown_ask", f"{reference!r} is not open: see `trunkline asks`", ask=reference)
+        wanted = unique(reference, "ask", ids, "unknown_ask", "see `trunkline asks`")
+        return next(ask for ask in asks if ask.ask == wanted)
+    if not asks:
+        raise TrunklineError("unknown_ask", "nothing waits for a decision")
+    if len(asks) > 1:
+        some = ", ".join(brief(ask.ask) for ask in asks[:5])
+        raise TrunklineError("bad_id", f"{len(asks)} asks are open ({some}): name one; see `trunkline asks`")
+    return asks[0]
+
+
+async def open_asks(link: Link, session: str | None = None) -> list[Ask]:
+    """The open asks, oldest first."""
+    answer = await link.call("ask.list", session=session, status="open")
+    return [decode_ask(value) for value in answer["asks"]]
+
+
+def decode_ask(value: Any) -> Ask:
+    """An ask of the gateway. Raises `bad_event` for a form that this version can't read."""
+    try:
+        return msgspec.convert(value, cast("type[Ask]", PermissionAsk | QuestionAsk | PlanAsk))
+    except msgspec.ValidationError as error:
+        raise TrunklineError("bad_event", f"the gateway sent an ask that this version can't read: {error}") from error
+
+
+def unique(reference: str, prefix: str, ids: list[str], code: str, hint: str) -> str:
+    """The one of `ids` that begins with `reference`, with or without its prefix. Raises `code` or `bad_id`."""
+    begin = reference if reference.startswith(f"{prefix}_") else f"{prefix}_{reference}"
+    found = [one for one in ids if one.startswith(begin)]
+    if not found:
+        raise TrunklineError(code, f"nothing begins with {reference!r}: {hint}")
+    if len(found) > 1:
+        raise TrunklineError("bad_id", f"{len(found)} ids begin with {reference!r}: type more of it; {hint}")
+    return found[0]
+
+
+def brief(id: str) -> str:
+    """An id as tables show it: long enough to be unique for people, who may type it back."""
+    return id[:16]
+
+
+def _session_of(state: dict[str, Any]) -> str:
+    return str(state["session"])
