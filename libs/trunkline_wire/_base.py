@@ -1,7 +1,7 @@
 """The base of every event's payload, and how a family of tagged envelopes is made from payload classes."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -22,7 +22,7 @@ def tagged_family(
 
     Together they are a tagged union that msgspec decodes in one pass although the tag stands beside the payload.
     """
-    return {
+    family = {
         kind: msgspec.defstruct(
             f"{kind.__name__}{envelope.__name__}",
             [(field, kind)],
@@ -37,6 +37,7 @@ def tagged_family(
         )
         for kind in kinds
     }
+    return cast("dict[type[Data], type[E]]", family)
 
 
 def field_names(kind: type[Any]) -> tuple[str, ...]:

@@ -7,12 +7,15 @@ from typing import Any, Final, Union
 
 import msgspec
 
+from trunkline_wire._strict import check_strict
 from trunkline_wire.commands import COMMAND_KINDS, Answer, Command, Spawn
 from trunkline_wire.errors import TrunklineError
-from trunkline_wire.events import CATALOGUE, STRICT, TOLERANT, Event, UnknownData, UnknownEvent
+from trunkline_wire.events import CATALOGUE, NO_NATIVE, STRICT, TOLERANT, Event, UnknownData, UnknownEvent
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
-"""Takes an event of version v as a dict and returns it as version v+1 (without the `v`, which the codec sets)."""
+"""Takes an event of version v as a dict and returns it as version v+1. `v` is set by the codec; `native` is not part of
+the dict, it stays what the agent said.
+"""
 
 UPCASTERS: Final[dict[tuple[str, int], Upcaster]] = {}
 """By (type, the version it reads)."""
@@ -24,6 +27,7 @@ _commands: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Union[tup
 _answers: Final = msgspec.json.Decoder(Answer)
 _spawns: Final = msgspec.json.Decoder(Spawn)
 _any: Final = msgspec.json.Decoder()
+_parts: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LONE_SURROGATE: Final = re.compile(
     rb"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
@@ -59,9 +63,11 @@ def decode_json(raw: bytes | str) -> Any:
 
 
 def decode_event(raw: bytes, *, strict: bool = False) -> Event:
-    """The event in `raw`. Unknown fields and types are tolerated (UnknownEvent) unless `strict`.
+    """The event in `raw`, brought to the version that this code knows.
 
-    Raises TrunklineError `bad_event` when it is no event at all, or a known type whose payload does not fit.
+    Unknown fields and types are tolerated (UnknownEvent); with `strict` they are refused, at any depth but inside of
+    the agent's own JSON. Raises TrunklineError `bad_event` when it is no event at all, when the payload of a known type
+    does not fit, and when its version is newer than this code: the reader is to be upgraded, not to guess.
     """
     try:
         event = (_strict if strict else _tolerant).decode(raw)
@@ -71,7 +77,17 @@ def decode_event(raw: bytes, *, strict: bool = False) -> Event:
         return _decode_odd(raw, error)
     if event.v < event.data.VERSION:
         return _upcast(raw, event.type, event.v)
+    if event.v > event.data.VERSION:
+        raise _too_new(event.type, event.v)
+    if strict and (unknown := check_strict(raw, event)):
+        raise TrunklineError("bad_event", f"{event.type!r} has unknown fields: {', '.join(unknown)}")
     return event
+
+
+def _too_new(type_: str, version: int) -> TrunklineError:
+    return TrunklineError(
+        "bad_event", f"{type_!r} is of version {version}, this reader knows {CATALOGUE[type_].VERSION}: upgrade it"
+    )
 
 
 def _decode_odd(raw: bytes, error: Exception) -> Event:
@@ -83,13 +99,17 @@ def _decode_odd(raw: bytes, error: Exception) -> Event:
     if kind is not None:
         if loose.v < kind.VERSION:
             return _upcast(raw, loose.type, loose.v)
+        if loose.v > kind.VERSION:
+            raise _too_new(loose.type, loose.v)
         raise TrunklineError("bad_event", f"the payload of a {loose.type!r} does not fit: {error}") from error
     fields = {name: getattr(loose, name) for name in _Loose.__struct_fields__ if name not in ("type", "data")}
     return UnknownEvent(data=UnknownData(kind=loose.type, value=loose.data), **fields)
 
 
 def _upcast(raw: bytes, type_: str, version: int) -> Event:
-    value: dict[str, Any] = _any.decode(raw)
+    parts = _parts.decode(raw)
+    native = parts.pop("native", NO_NATIVE)
+    value = {name: _any.decode(part) for name, part in parts.items()}
     target = CATALOGUE[type_].VERSION
     while version < target:
         upcaster = UPCASTERS.get((type_, version))
@@ -97,8 +117,10 @@ def _upcast(raw: bytes, type_: str, version: int) -> Event:
             raise TrunklineError("bad_event", f"nothing reads version {version} of {type_!r}: an upcaster is missing")
         value = upcaster(value)
         version += 1
-    value["v"] = target
-    return _tolerant.decode(encode(value))
+    try:
+        return _tolerant.decode(encode({**value, "v": target, "native": native}))
+    except msgspec.MsgspecError as error:
+        raise TrunklineError("bad_event", f"an old {type_!r} does not fit after its upcasters: {error}") from error
 
 
 def decode_command(raw: bytes) -> Command:

@@ -30,7 +30,7 @@ class AgentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str | None = None
 
 
-class UnknownData(Data):
+class UnknownData(Data, frozen=True, kw_only=True):
     """The payload of a type that this version does not know, as it came."""
 
     kind: str
@@ -41,21 +41,33 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
     """The envelope. `time` is RFC 3339 with microseconds, UTC; `origin` is [line, part, parts], `src` [stream, sequence, k]."""
 
     id: str
+    """UUIDv7 of the event, minted once."""
     v: int
+    """Version of the type."""
     session: str
+    """The bus's own session id, never an agent's."""
     time: str
+    """When the writer saw it: RFC 3339 with microseconds, UTC."""
     seq: int | None = None
+    """1, 2, 3 … over the session's agent events; absent on deltas and on what others write."""
     origin: tuple[int, int, int] | None = None
+    """[line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch."""
     src: tuple[str, int, int] | None = None
+    """[stream, sequence, k] of the source of a derived event."""
     epoch: int | None = None
+    """Ownership epoch of the writer."""
     turn: str | None = None
     item: str | None = None
+    """The message or tool call it belongs to."""
     lane: str | None = None
+    """The tool call that a subagent's event belongs to."""
     cause: str | None = None
+    """Id of the command or event that led to it."""
     source: Source | None = None
     agent: AgentRef | None = None
     data: Data
     native: msgspec.Raw = NO_NATIVE
+    """The agent's own message, verbatim, on the first event made from it."""
 
     @property
     def type(self) -> str:
