@@ -1,0 +1,93 @@
+"""Requests on the writing connection: one inbox for all answers, and no waiting for a connection that is gone."""
+
+import asyncio
+import itertools
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from trunkline_wire import TrunklineError
+
+
+class Lost(Exception):  # noqa: N818 - an outcome, no fault
+    """The connection went down before the answer came, or was down already: the outcome is unknown."""
+
+
+class NoAnswer(Exception):  # noqa: N818 - likewise
+    """No answer in time: the outcome is unknown."""
+
+
+class Mux:
+    """`ask` sends a request and waits for its answer. When the connection is lost every waiting request fails at once.
+
+    nats-py's own `request` would wait for its full time-out, and costs a task and a timer task for each request.
+    """
+
+    def __init__(self, connection: Client) -> None:
+        self._connection = connection
+        self._prefix = ""
+        self._tokens = itertools.count(1)
+        self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._connected = asyncio.Event()
+        self.losses = 0
+        """How often the connection went down so far: what was sent without acknowledgement before may be gone."""
+
+    async def open(self) -> None:
+        """Subscribe to the inbox; call once, when the connection stands."""
+        inbox = self._connection.new_inbox()
+        self._prefix = f"{inbox}."
+        await self._connection.subscribe(f"{inbox}.*", cb=self._on_answer)
+        self._connected.set()
+
+    def lost(self) -> None:
+        """The connection is down: whoever waits for an answer gets Lost."""
+        self.losses += 1
+        self._connected.clear()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(Lost())
+
+    def back(self) -> None:
+        """The connection stands again, or is closed for good."""
+        self._connected.set()
+
+    async def connected(self) -> None:
+        """Wait until the connection stands. Raises TrunklineError `log_unavailable` where it never will again."""
+        if not self._connection.is_closed:
+            await self._connected.wait()
+        if self._connection.is_closed:
+            raise TrunklineError("log_unavailable", "the connection to NATS was closed for good: restart the process")
+
+    async def ask(self, subject: str, payload: bytes, headers: dict[str, str] | None = None, *, wait: float) -> Msg:
+        """The answer to a request; one without responders is an answer too (`Status` 503).
+
+        Raises NoAnswer after `wait` seconds, Lost, TrunklineError `log_unavailable` where the connection is closed.
+        """
+        loop = asyncio.get_running_loop()
+        token = str(next(self._tokens))
+        future: asyncio.Future[Msg] = loop.create_future()
+        self._waiting[token] = future
+        timer = loop.call_later(wait, _expire, future)
+        try:
+            await self._connection.publish(subject, payload, reply=self._prefix + token, headers=headers)
+            return await future
+        except nats.errors.OutboundBufferLimitError:
+            raise Lost from None
+        except nats.errors.ConnectionClosedError as error:
+            raise TrunklineError(
+                "log_unavailable", "the connection to NATS was closed for good: restart the process"
+            ) from error
+        finally:
+            timer.cancel()
+            del self._waiting[token]
+
+    async def _on_answer(self, message: Msg) -> None:
+        future = self._waiting.get(message.subject[len(self._prefix) :])
+        if future is not None and not future.done():
+            future.set_result(message)
+
+
+def _expire(future: asyncio.Future[Msg]) -> None:
+    if not future.done():
+        future.set_exception(NoAnswer())

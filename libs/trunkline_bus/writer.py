@@ -1,0 +1,396 @@
+"""The one writer of a session: facts in order, fenced by the server; streaming text between them."""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+import nats.errors
+
+from trunkline_bus import metrics, ownership, trace
+from trunkline_bus.append import Conflict, store
+from trunkline_bus.blobs import Blobs
+from trunkline_bus.connection import Bus
+from trunkline_bus.deltas import DeltaBuffer, Passing
+from trunkline_bus.outcome import Message
+from trunkline_bus.ownership import Ownership
+from trunkline_bus.shrink import LIMIT
+from trunkline_wire import (
+    NO_NATIVE,
+    AgentRef,
+    Data,
+    Event,
+    Source,
+    TrunklineError,
+    encode,
+    make_event,
+    subjects,
+    timestamp,
+)
+from trunkline_wire.events import is_ask
+from trunkline_wire.session import SessionCreated
+from trunkline_wire.subjects import HEADER_ID, HEADER_TYPE
+from trunkline_wire.turn import DeltaKind
+
+log = logging.getLogger(__name__)
+
+QUEUE_LIMIT: Final = 8 * 1024 * 1024
+"""Bytes of waiting events above which `room` waits."""
+
+
+class _Queued(msgspec.Struct):
+    event: Event
+    subject: str
+    payload: bytes
+    headers: dict[str, str]
+
+
+class SessionWriter:
+    """Appends a session's `agent.*` events one by one, each behind the one before, and its deltas in between.
+
+    Make one with `create` or `claim`. It stops for good, with `error` set, when another owner has taken the session
+    (`fenced`), the log went back (`log_regressed`), or refused too long (`log_full`, `log_unwritable`); an
+    unreachable server is waited for, and `condition` says what hinders it meanwhile. Nothing of a stopped writer is
+    ever stored.
+    """
+
+    def __init__(self, bus: Bus, ownership: Ownership, agent: AgentRef) -> None:
+        self.session: Final = ownership.session
+        self.epoch: Final = ownership.epoch
+        self.claim_sequence: Final = ownership.sequence
+        """Stream sequence of the event that made this owner: `session.created` or `session.claimed`."""
+        self.seq = ownership.seq
+        """Number of the last event given to `append`."""
+        self.error: TrunklineError | None = None
+        self.condition: TrunklineError | None = None
+        """What hinders the log now (`log_full`, `log_unwritable`), None while it takes events."""
+        self._bus, self._agent = bus, agent
+        self._blobs = Blobs(bus)
+        self._fence = subjects.agent_fence(self.session)
+        self._fact, self._ask = subjects.event(self.session, "agent.fact"), subjects.event(self.session, "agent.ask")
+        self._delta = subjects.delta(self.session)
+        self._stored_seq, self._stored_sequence, self._stored_id = self.seq, ownership.sequence, ownership.event_id
+        self._stored_at = asyncio.get_running_loop().time()
+        self._queue: deque[_Queued] = deque()
+        self._bytes = 0
+        self._deltas = DeltaBuffer()
+        self._losses = bus.mux.losses
+        self._wake = asyncio.Event()
+        self._moved: list[tuple[int, asyncio.Future[None]]] = []
+        """(seq, future): who waits for an event to be stored."""
+        self._room: list[asyncio.Future[None]] = []
+        self._closing = False
+        self._stopped = asyncio.Event()
+        self._task = asyncio.create_task(self._run(), name=f"writer {self.session}")
+
+    @classmethod
+    async def create(
+        cls, bus: Bus, created: SessionCreated, *, session: str, worker: str, agent: AgentRef
+    ) -> "SessionWriter":
+        """Begin a session with its `session.created`. Where the same spawn request has made it before, claim it.
+
+        Raises TrunklineError `session_exists`, and what `claim` raises.
+        """
+        return cls(bus, await ownership.create(bus, created, session=session, worker=worker, agent=agent), agent)
+
+    @classmethod
+    async def claim(
+        cls,
+        bus: Bus,
+        session: str,
+        *,
+        worker: str,
+        host: str,
+        agent: AgentRef,
+        incarnation: str | None = None,
+        despite_flapping: bool = False,
+    ) -> "SessionWriter":
+        """Take a session over with `session.claimed`: from then on nothing of its former owner is stored.
+
+        `incarnation` names the agent's process if it survived. Raises TrunklineError `unknown_session`, `fenced`
+        where somebody else claimed at the same time, `ownership_flapping` (see `ownership`).
+        """
+        owned = await ownership.claim(
+            bus,
+            session,
+            worker=worker,
+            host=host,
+            agent=agent,
+            incarnation=incarnation,
+            despite_flapping=despite_flapping,
+        )
+        return cls(bus, owned, agent)
+
+    @property
+    def stored_sequence(self) -> int:
+        """Stream sequence of the last event that is stored."""
+        return self._stored_sequence
+
+    @property
+    def stored_at(self) -> float:
+        """Loop time of the last acknowledgement."""
+        return self._stored_at
+
+    @property
+    def queued(self) -> int:
+        """Events that wait to be stored."""
+        return len(self._queue)
+
+    def use_agent(self, agent: AgentRef) -> None:
+        """Name the agent on the events to come (its version is known only once it runs)."""
+        self._agent = agent
+
+    def append(
+        self,
+        data: Data,
+        *,
+        turn: str | None = None,
+        item: str | None = None,
+        lane: str | None = None,
+        cause: str | None = None,
+        source: Source | None = None,
+        origin: tuple[int, int, int] | None = None,
+        native: bytes | None = None,
+        time: str | None = None,
+    ) -> Event:
+        """Queue an event as the session's next. `native` is the agent's message as JSON, `time` RFC 3339.
+
+        The event comes back as given; an oversize one is stored with references to the blob store.
+        Raises the error that stopped the writer.
+        """
+        self._check()
+        event = make_event(
+            data,
+            session=self.session,
+            time=time or timestamp(),
+            seq=self.seq + 1,
+            epoch=self.epoch,
+            origin=origin,
+            turn=turn,
+            item=item,
+            lane=lane,
+            cause=cause,
+            source=source,
+            agent=self._agent,
+            native=msgspec.Raw(native) if native is not None else NO_NATIVE,
+        )
+        payload = encode(event)
+        self.seq += 1
+        self._queue.append(_Queued(event, self._ask if is_ask(data) else self._fact, payload, trace.inject({})))
+        self._bytes += len(payload)
+        metrics.APPEND_QUEUE_BYTES.inc(len(payload))
+        self._wake.set()
+        return event
+
+    async def flush(self) -> int:
+        """Wait until all that was appended before is stored; returns the stream sequence of the last stored event.
+
+        Raises the error that stopped the writer.
+        """
+        if self._stored_seq < self.seq:
+            self._check()
+            await self._wait(self._moved, self.seq)
+        return self._stored_sequence
+
+    async def room(self) -> None:
+        """Wait while QUEUE_LIMIT bytes or more are queued. Raises the error that stopped the writer."""
+        self._check()
+        if self._bytes >= QUEUE_LIMIT:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._room.append(future)
+            await future
+
+    async def wait_stopped(self) -> None:
+        """Wait until it has stopped, by `close` or by an error, which is then in `error`."""
+        await self._stopped.wait()
+
+    def piece(
+        self,
+        item: str,
+        block: int,
+        kind: DeltaKind,
+        text: str,
+        *,
+        turn: str | None = None,
+        lane: str | None = None,
+    ) -> None:
+        """Text that the agent added to a block of an unfinished message; sent merged, without acknowledgement."""
+        self._deltas.add(item, block, kind, text, turn=turn, lane=lane)
+        self._wake.set()
+
+    def progress(
+        self, data: Passing, *, item: str | None = None, turn: str | None = None, lane: str | None = None
+    ) -> None:
+        """A tool's progress or a screen: the latest counts, sent like `piece`."""
+        self._deltas.passing(data, item=item, turn=turn, lane=lane)
+        self._wake.set()
+
+    def end_item(self, item: str) -> None:
+        """The message or tool call is finished: nothing more of its pieces is sent."""
+        self._deltas.end(item)
+
+    async def close(self, *, within: float | None = None) -> None:
+        """Store what is queued, then stop; after `within` seconds stop with what was not stored lost.
+
+        Raises nothing: `error` says what stopped it before.
+        """
+        self._closing = True
+        self._wake.set()
+        try:
+            async with asyncio.timeout(within):
+                await self._stopped.wait()
+        except TimeoutError:
+            log.warning("writer.closed_with_rest", extra={"session": self.session, "events": len(self._queue)})
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _check(self) -> None:
+        if self.error is not None:
+            raise self.error
+        if self._closing:
+            raise TrunklineError("not_running", f"the writer of {self.session} is closed: claim the session anew")
+
+    async def _wait(self, waiting: list[tuple[int, asyncio.Future[None]]], seq: int) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting.append((seq, future))
+        await future
+
+    async def _run(self) -> None:
+        try:
+            while self._queue or not self._closing:
+                if self._queue:
+                    await self._append_next()
+                else:
+                    await self._stream()
+        except TrunklineError as error:
+            self.error = error
+            metrics.WRITERS_STOPPED.labels(error.code).inc()
+            log.warning("writer.stopped", extra={"session": self.session, "code": error.code, "epoch": self.epoch})
+        except Exception as error:
+            log.exception("writer.failed", extra={"session": self.session})
+            self.error = TrunklineError("internal", f"the writer of {self.session} failed: {error!r}")
+        finally:
+            metrics.APPEND_QUEUE_BYTES.dec(self._bytes)
+            self._bytes = 0
+            if self._queue and self.error is None:
+                self.error = TrunklineError(
+                    "not_running", f"the writer of {self.session} was closed before it was done"
+                )
+            self._release()
+            self._stopped.set()
+
+    async def _append_next(self) -> None:
+        first = self._queue[0]
+        size = len(first.payload)
+        payload = first.payload
+        if size > LIMIT:
+            payload = await self._blobs.shrink_encoded(first.event, payload, condition=self._hindered)
+        message = Message(
+            subject=first.subject,
+            filter=self._fence,
+            id=first.event.id,
+            type=first.event.type,
+            payload=payload,
+            headers=first.headers,
+        )
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        try:
+            sequence = await store(
+                self._bus.mux,
+                subjects.EVENTS,
+                message,
+                expected=self._stored_sequence,
+                expected_id=self._stored_id,
+                condition=self._hindered,
+            )
+        except Conflict as conflict:
+            raise TrunklineError(
+                "fenced",
+                f"another worker owns {self.session} now: stop its agent, and never claim it back",
+                session=self.session,
+                epoch=self.epoch,
+                sequence=conflict.last.sequence,
+            ) from conflict
+        self._stored_at = loop.time()
+        metrics.APPENDS.labels(message.type).inc()
+        metrics.APPEND_SECONDS.observe(self._stored_at - begin)
+        self._queue.popleft()
+        self._stored_sequence, self._stored_id = sequence, message.id
+        assert first.event.seq is not None
+        self._stored_seq = first.event.seq
+        self._bytes -= size
+        metrics.APPEND_QUEUE_BYTES.dec(size)
+        self._release()
+
+    def _hindered(self, condition: TrunklineError | None) -> None:
+        self.condition = condition
+
+    def _release(self) -> None:
+        """Tell those who wait for an event or for room."""
+        left: list[tuple[int, asyncio.Future[None]]] = []
+        for seq, future in self._moved:
+            if future.done():
+                continue
+            if seq <= self._stored_seq:
+                future.set_result(None)
+            elif self.error is not None:
+                future.set_exception(self.error)
+            else:
+                left.append((seq, future))
+        self._moved = left
+        if self._bytes < QUEUE_LIMIT:
+            for future in self._room:
+                if not future.done() and self.error is not None:
+                    future.set_exception(self.error)
+                elif not future.done():
+                    future.set_result(None)
+            self._room.clear()
+
+    async def _stream(self) -> None:
+        """Send one delta if one is due, else wait for what comes first: an event, or the next delta's time."""
+        loop = asyncio.get_running_loop()
+        if self._bus.mux.losses != self._losses:
+            self._losses = self._bus.mux.losses
+            self._deltas.doubt()
+        piece = self._deltas.take(loop.time(), self._stored_seq)
+        if piece is None:
+            due = self._deltas.due()
+            timer = loop.call_at(due, self._wake.set) if due is not None else None
+            try:
+                await self._wake.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            self._wake.clear()
+            return
+        event = make_event(
+            piece.data,
+            session=self.session,
+            time=timestamp(),
+            epoch=self.epoch,
+            turn=piece.turn,
+            item=piece.item,
+            lane=piece.lane,
+        )
+        headers = {HEADER_ID: event.id, HEADER_TYPE: event.type}
+        try:
+            await self._bus.writing.publish(self._delta, encode(event), headers=headers)
+            metrics.DELTAS.labels("yes" if piece.whole else "no").inc()
+        except (nats.errors.OutboundBufferLimitError, nats.errors.ConnectionClosedError):
+            self._deltas.doubt()
+            await self._bus.mux.connected()
+        except nats.errors.MaxPayloadError:
+            log.warning("delta.too_large", extra={"session": self.session, "type": event.type})
