@@ -1,0 +1,61 @@
+"""Appends of services that derive events from others': decided once, recorded once, whoever of them is first."""
+
+from typing import Final
+
+from trunkline_bus import metrics, trace
+from trunkline_bus.append import Conflict, store
+from trunkline_bus.blobs import Blobs
+from trunkline_bus.connection import Bus
+from trunkline_bus.outcome import Message
+from trunkline_wire import Data, Source, TrunklineError, encode, make_event, subjects, timestamp
+from trunkline_wire.events import PERMISSION_EVENTS, TEAM_EVENTS
+from trunkline_wire.subjects import Channel
+
+_CHANNELS: Final[dict[type[Data], Channel]] = {
+    **dict.fromkeys(PERMISSION_EVENTS, "permission"),
+    **dict.fromkeys(TEAM_EVENTS, "team"),
+}
+
+
+class DerivedWriter:
+    """Appends to a session's `permission` or `team` subject behind what the caller has folded of it."""
+
+    def __init__(self, bus: Bus, service: str) -> None:
+        self._bus, self._service, self._blobs = bus, service, Blobs(bus)
+
+    async def append(
+        self,
+        session: str,
+        channel: Channel,
+        data: Data,
+        *,
+        expected: int,
+        src: tuple[str, int, int],
+        cause: str | None = None,
+        source: Source | None = None,
+    ) -> int | None:
+        """The event's stream sequence; None where another one stands behind `expected`: read on, fold, decide again.
+
+        `expected` is the stream sequence of the last event of this very subject in the caller's fold, 0 for none;
+        `src` the source event: (stream, sequence, which of its results). None may also mean that this event was
+        stored and another followed at once: the fold then shows it.
+        Raises TrunklineError `bad_event` for a payload of another channel, and what `append.store` raises.
+        """
+        if _CHANNELS.get(type(data)) != channel:
+            raise TrunklineError("bad_event", f"{self._service!r} may not write a {data.TYPE!r} to {channel!r}")
+        event = make_event(data, session=session, time=timestamp(), src=src, cause=cause, source=source)
+        subject = subjects.event(session, channel)
+        message = Message(
+            subject=subject,
+            filter=subject,
+            id=event.id,
+            type=event.type,
+            payload=await self._blobs.shrink_encoded(event, encode(event)),
+            headers=trace.inject({}),
+        )
+        try:
+            sequence = await store(self._bus.mux, subjects.EVENTS, message, expected=expected)
+        except Conflict:
+            return None
+        metrics.APPENDS.labels(event.type).inc()
+        return sequence
