@@ -3,9 +3,10 @@
 import asyncio
 
 from tests.bench.report import Figure, best
+
 from trunkline_bus.connection import Bus
 from trunkline_bus.writer import SessionWriter
-from trunkline_wire import encode, make_event, subjects, timestamp
+from trunkline_wire import AgentRef, encode, make_event, subjects, timestamp
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.ids import new_host_id, new_session_id, new_worker_id
 from trunkline_wire.session import SessionCreated
@@ -24,7 +25,9 @@ def payload() -> MessageAssistant:
 async def new_writer(bus: Bus) -> SessionWriter:
     session = new_session_id()
     created = SessionCreated(adapter="bench", cwd="/", host=new_host_id(), workspace="ws_" + "0" * 32)
-    return await SessionWriter.create(bus, created, session=session, worker=new_worker_id(), agent=None)
+    return await SessionWriter.create(
+        bus, created, session=session, worker=new_worker_id(), agent=AgentRef(adapter="bench")
+    )
 
 
 class Raw:

@@ -4,8 +4,8 @@ import asyncio
 import json
 
 from nats.aio.msg import Msg
-
 from tests.bench.report import Figure, best
+
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import Reader
 from trunkline_wire import subjects

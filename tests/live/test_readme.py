@@ -1,0 +1,114 @@
+"""The README is run: its programs print a session's facts, deltas and asks; its commands exist."""
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from trunkline_testkit.product import Product, running
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def program(name: str) -> str:
+    found = re.search(rf"<!-- program: {name} -->\n```\w+\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def node_modules() -> Path:
+    """The pinned npm client, installed once outside the clone."""
+    lock = (ROOT / "tests/node/package-lock.json").read_bytes()
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    folder = cache / "trunkline/node" / hashlib.sha256(lock).hexdigest()[:16]
+    if not (folder / "node_modules").is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(ROOT / "tests/node" / name, folder)
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=folder, check=True, timeout=300)
+    return folder
+
+
+async def printed(product: Product, command: list[str], cwd: Path) -> str:
+    """What a program prints of a session in which one turn streams text and asks."""
+    async with await product.client() as client:
+        session = (await client.call("session.create", adapter="demo", cwd=str(product.home)))["session"]
+        await client.call("subscribe", session=session)
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            session,
+            cwd=cwd,
+            env=product.environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        assert process.stdout is not None
+        lines: list[str] = []
+        try:
+            async with asyncio.timeout(60):
+                # a program that has only just started may not be subscribed yet: prompt until it prints
+                number = 0
+                while "turn.completed" not in "".join(lines):
+                    number += 1
+                    await client.call("session.prompt", session=session, text="say hello there; ask ls")
+                    asked = await client.wait("permission.requested", count=number)
+                    await client.call("ask.answer", ask=asked["data"]["ask"], behaviour="allow")
+                    await client.wait("turn.completed", count=number)
+                    while True:
+                        try:
+                            line = await asyncio.wait_for(process.stdout.readline(), 1)
+                        except TimeoutError:
+                            break
+                        assert line, f"the program ended: {''.join(lines)}"
+                        lines.append(line.decode())
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+    return "".join(lines)
+
+
+SEEN = ["message.user", "message.delta", "message.assistant", "permission.requested", "ask.decided", "turn.completed"]
+
+
+async def test_the_python_program(tmp_path: Path) -> None:
+    script = tmp_path / "watch.py"
+    script.write_text(program("nats-py"))
+    assert len([line for line in script.read_text().splitlines() if line.strip()]) <= 12
+    async with running(tmp_path / "home") as product:
+        text = await printed(product, [sys.executable, str(script)], tmp_path)
+    assert [kind for kind in SEEN if f"{kind} " not in text] == []
+
+
+async def test_the_npm_program(tmp_path: Path) -> None:
+    folder = node_modules()
+    script = folder / f"watch-{os.getpid()}.mjs"
+    script.write_text(program("npm"))
+    try:
+        async with running(tmp_path / "home") as product:
+            text = await printed(product, ["node", str(script)], folder)
+    finally:
+        script.unlink()
+    assert [kind for kind in SEEN if f"{kind} " not in text] == []
+
+
+def test_the_commands_exist() -> None:
+    from trunkline_cli.root import cli
+
+    used = set(re.findall(r"^trunkline (\w+)", README, re.MULTILINE)) | set(re.findall(r"`trunkline (\w+)", README))
+    assert len(used) >= 8
+    context = click.Context(cli)
+    assert {name for name in used if cli.get_command(context, name) is None} == set()
+
+
+@pytest.mark.parametrize("recipe", re.findall(r"\.venv/bin/just (\w+)", README))
+def test_the_recipes_exist(recipe: str) -> None:
+    assert re.search(rf"^{recipe}\b.*:", (ROOT / "Justfile").read_text(), re.MULTILINE)
