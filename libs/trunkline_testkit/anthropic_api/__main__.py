@@ -1,0 +1,31 @@
+"""`python -m trunkline_testkit.anthropic_api --port 0`: prints `{"url": …}` as one line, serves until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+
+from trunkline_testkit.anthropic_api.server import ScriptedApi
+
+
+async def serve(port: int) -> None:
+    """Serve on `port` (0: any) until a signal asks to end."""
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    async with ScriptedApi(port) as api:
+        print(json.dumps({"url": api.url}), flush=True)  # noqa: T201 - the one line that callers read
+        await ended.wait()
+
+
+def main() -> None:
+    """Parse the command line and serve."""
+    parser = argparse.ArgumentParser(prog="python -m trunkline_testkit.anthropic_api", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    asyncio.run(serve(parser.parse_args().port))
+
+
+if __name__ == "__main__":
+    main()
