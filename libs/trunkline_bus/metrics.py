@@ -47,3 +47,70 @@ BLOB_BYTES: Final = Counter(
     "trunkline_blob_bytes_total", "Bytes that went to the blob store because a message was too large."
 )
 LEASES_LOST: Final = Counter("trunkline_leases_lost_total", "Leases that another holder took or that ran out.")
+
+GATEWAY_CLIENTS: Final = Gauge("trunkline_gateway_clients", "Open connections, by kind (ws, sse).", ["kind"])
+GATEWAY_FRAMES: Final = Counter("trunkline_gateway_frames_total", "Frames written to clients.")
+GATEWAY_REQUESTS: Final = Counter(
+    "trunkline_gateway_requests_total", "Requests, by method and outcome (ok or the error's code).", ["method", "code"]
+)
+GATEWAY_REQUEST_SECONDS: Final = Histogram(
+    "trunkline_gateway_request_seconds",
+    "Seconds from a request to its answer.",
+    ["method"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+GATEWAY_LAGS: Final = Counter(
+    "trunkline_gateway_lags_total", "Times a subscription fell back to catching up because its client was slow."
+)
+GATEWAY_DROPPED: Final = Counter(
+    "trunkline_gateway_dropped_total",
+    "Connections that the gateway ended, by reason (not_reading, silent, no_hello, revoked).",
+    ["reason"],
+)
+GATEWAY_REFUSED: Final = Counter(
+    "trunkline_gateway_refused_total", "Connections and requests refused, by error code.", ["code"]
+)
+GATEWAY_AUDIT_DROPPED: Final = Counter(
+    "trunkline_gateway_audit_dropped_total", "Audit records that could not be stored (they are in the service's log)."
+)
+DEAD_LETTERS: Final = Counter("trunkline_dead_letters_total", "Messages that a service could not apply.", ["service"])
+PROJECTION_APPLIED: Final = Counter(
+    "trunkline_projection_messages_total", "Messages that a projection has read.", ["projection"]
+)
+PROJECTION_WRITES: Final = Counter(
+    "trunkline_projection_writes_total", "Documents that a projection has stored.", ["projection"]
+)
+PROJECTION_LOST: Final = Counter(
+    "trunkline_projection_lost_writes_total",
+    "Writes of a projection that came after another replica's, or after its bucket went back.",
+    ["projection"],
+)
+PROJECTION_POSITION: Final = Gauge(
+    "trunkline_projection_position", "Sequence of EVENTS up to which all documents are stored.", ["projection"]
+)
+PROJECTION_FROZEN: Final = Gauge(
+    "trunkline_projection_frozen", "Keys that stand still because a message could not be folded.", ["projection"]
+)
+PROJECTION_READY: Final = Gauge(
+    "trunkline_projection_ready", "Whether the projection has caught up with the log (1) or not (0).", ["projection"]
+)
+AGENTS: Final = Gauge("trunkline_agents", "Agents that run under this worker.", ["adapter"])
+AGENT_STARTS: Final = Counter(
+    "trunkline_agent_starts_total", "Starts of agents, by outcome (ok or an error code).", ["adapter", "outcome"]
+)
+AGENT_ENDS: Final = Counter(
+    "trunkline_agent_ends_total",
+    "Ends of agents, by reason (closed, killed, idle, stopping, ended, failed …).",
+    ["adapter", "reason"],
+)
+TURNS: Final = Counter("trunkline_turns_total", "Turns that ended, by outcome.", ["adapter", "outcome"])
+COMMANDS: Final = Counter("trunkline_commands_total", "Outcomes of commands, by verb.", ["verb", "outcome"])
+NATIVE_UNKNOWN: Final = Counter(
+    "trunkline_native_unknown_total",
+    "Native messages without a translation (protocol drift), by the agent's version and its name for them.",
+    ["adapter", "version", "kind"],
+)
+OWNED_SESSIONS: Final = Gauge("trunkline_owned_sessions", "Sessions that this worker owns.")
+SPAWNS: Final = Counter(
+    "trunkline_spawns_total", "Requests for sessions that this worker took, by outcome.", ["adapter", "outcome"]
+)
