@@ -50,11 +50,11 @@ def events(
     fields["time"] = times
     fields["native"] = json_values.map(lambda value: msgspec.Raw(msgspec.json.encode(value)))
     fields |= dict(envelope or {})
-    return st.builds(
-        lambda data, fields: make_event(data, session=session, **fields),
-        datas(kind, overrides),
-        st.fixed_dictionaries(fields),
-    )
+
+    def make(data: Data, about: dict[str, Any]) -> Event:
+        return make_event(data, session=session, **about)
+
+    return st.builds(make, datas(kind, overrides), st.fixed_dictionaries(fields))
 
 
 def _of(info: mi.Type, overrides: Overrides) -> st.SearchStrategy[Any]:

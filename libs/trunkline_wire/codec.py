@@ -12,6 +12,9 @@ from trunkline_wire.commands import COMMAND_KINDS, Answer, Command, Spawn
 from trunkline_wire.errors import TrunklineError
 from trunkline_wire.events import CATALOGUE, NO_NATIVE, STRICT, TOLERANT, Event, UnknownData, UnknownEvent
 
+BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not JSON of a type: invalid UTF-8 and endless nesting are not MsgspecErrors."""
+
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes an event of version v as a dict and returns it as version v+1. `v` is set by the codec; `native` is not part of
 the dict, it stays what the agent said.
@@ -59,6 +62,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode_json(raw: bytes | str) -> Any:
+    """Any JSON value; raises one of BROKEN."""
     return _any.decode(raw)
 
 
@@ -71,7 +75,7 @@ def decode_event(raw: bytes, *, strict: bool = False) -> Event:
     """
     try:
         event = (_strict if strict else _tolerant).decode(raw)
-    except msgspec.MsgspecError as error:
+    except BROKEN as error:
         if strict:
             raise TrunklineError("bad_event", f"not an event of the schema: {error}") from error
         return _decode_odd(raw, error)
@@ -93,7 +97,7 @@ def _too_new(type_: str, version: int) -> TrunklineError:
 def _decode_odd(raw: bytes, error: Exception) -> Event:
     try:
         loose = _loose.decode(raw)
-    except msgspec.MsgspecError:
+    except BROKEN:
         raise TrunklineError("bad_event", f"not an event: {error}") from error
     kind = CATALOGUE.get(loose.type)
     if kind is not None:
@@ -119,7 +123,7 @@ def _upcast(raw: bytes, type_: str, version: int) -> Event:
         version += 1
     try:
         return _tolerant.decode(encode({**value, "v": target, "native": native}))
-    except msgspec.MsgspecError as error:
+    except BROKEN as error:
         raise TrunklineError("bad_event", f"an old {type_!r} does not fit after its upcasters: {error}") from error
 
 
@@ -127,21 +131,21 @@ def decode_command(raw: bytes) -> Command:
     """The command in `raw`; TrunklineError `bad_params` for an unknown verb or arguments that do not fit."""
     try:
         return _commands.decode(raw)
-    except msgspec.MsgspecError as error:
+    except BROKEN as error:
         raise TrunklineError("bad_params", f"not a command: {error}") from error
 
 
 def decode_answer(raw: bytes) -> Answer:
     try:
         return _answers.decode(raw)
-    except msgspec.MsgspecError as error:
+    except BROKEN as error:
         raise TrunklineError("bad_params", f"not an answer: {error}") from error
 
 
 def decode_spawn(raw: bytes) -> Spawn:
     try:
         return _spawns.decode(raw)
-    except msgspec.MsgspecError as error:
+    except BROKEN as error:
         raise TrunklineError("bad_params", f"not a spawn request: {error}") from error
 
 
