@@ -1,0 +1,223 @@
+"""NATS users: a key for each service, and what each may publish and hear.
+
+The services share the account TRUNKLINE. What a service writes by itself is limited to its own subjects, which keeps
+mistakes from spreading; it is no wall against a service that was taken over, because a request to the JetStream API
+may name any subject for its answer, and the server publishes it there. So `reader`, which is handed to programs of
+others, lives in an account of its own: the answers to its requests stay in that account, and it can write nowhere.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import nkeys
+
+from trunkline_wire import TrunklineError, subjects
+
+ACCOUNT: Final = "TRUNKLINE"
+READERS: Final = "READERS"
+
+
+class Grants(msgspec.Struct, frozen=True, kw_only=True):
+    """Subjects that a user may publish to and subscribe to beside its own inbox; `answers` lets it answer requests."""
+
+    publish: tuple[str, ...] = ()
+    subscribe: tuple[str, ...] = ()
+    answers: bool = False
+
+
+def reads(*streams: str) -> tuple[str, ...]:
+    """What a Reader, direct gets and reads from the leader need of the API."""
+    rights: list[str] = []
+    for stream in streams:
+        rights += [
+            f"$JS.API.STREAM.INFO.{stream}",
+            f"$JS.API.STREAM.MSG.GET.{stream}",
+            f"$JS.API.DIRECT.GET.{stream}",
+            f"$JS.API.DIRECT.GET.{stream}.>",
+            f"$JS.API.CONSUMER.CREATE.{stream}.>",
+            f"$JS.API.CONSUMER.INFO.{stream}.*",
+            f"$JS.API.CONSUMER.MSG.NEXT.{stream}.*",
+            f"$JS.API.CONSUMER.DELETE.{stream}.*",
+        ]
+    return tuple(rights)
+
+
+def reads_buckets(*buckets: str) -> tuple[str, ...]:
+    return reads(*(f"KV_{bucket}" for bucket in buckets))
+
+
+def writes_buckets(*buckets: str) -> tuple[str, ...]:
+    return tuple(f"$KV.{bucket}.>" for bucket in buckets)
+
+
+_READS_LOG: Final = reads(subjects.EVENTS, f"OBJ_{subjects.BLOBS}")
+_WRITES_BLOBS: Final = (f"$O.{subjects.BLOBS}.>",)
+_DEAD_LETTERS: Final = ("trunk.dlq.*",)
+_DISCOVERY: Final = ("$SRV.>",)
+_ALL_BUCKETS: Final = (
+    subjects.KV_TOKENS,
+    subjects.KV_DEVICES,
+    subjects.KV_SESSIONS,
+    subjects.KV_PAGES,
+    subjects.KV_ASKS,
+    subjects.KV_TEAMS,
+    subjects.KV_WORKSPACES,
+    subjects.KV_POSITIONS,
+    subjects.KV_LEASES,
+    subjects.KV_WORKERS,
+    subjects.KV_PRESENCE,
+)
+_PROJECTOR: Final = (subjects.KV_SESSIONS, subjects.KV_PAGES, subjects.KV_WORKSPACES)
+_OF_PROJECTIONS: Final = (subjects.KV_POSITIONS, subjects.KV_LEASES)
+_OF_WORKERS: Final = (subjects.KV_LEASES, subjects.KV_WORKERS)
+_OF_GATEWAY: Final = (subjects.KV_TOKENS, subjects.KV_DEVICES, subjects.KV_PRESENCE)
+
+GRANTS: Final[dict[str, Grants]] = {
+    "admin": Grants(publish=(">",), subscribe=(">",)),
+    "worker": Grants(
+        publish=(
+            "trunk.ev.*.*.agent.*",
+            "trunk.delta.*.*",
+            "trunk.spawn.*.*",
+            "trunk.obs.*",
+            "trunk.term.*.out",
+            *_DEAD_LETTERS,
+            *writes_buckets(*_OF_WORKERS),
+            *_WRITES_BLOBS,
+            *_READS_LOG,
+            *reads(subjects.COMMANDS, subjects.SPAWN),
+            *reads_buckets(*_OF_WORKERS),
+            f"$JS.ACK.{subjects.SPAWN}.>",
+            f"$JS.API.CONSUMER.DURABLE.CREATE.{subjects.SPAWN}.*",
+        ),
+        subscribe=("trunk.host.*.*", "trunk.term.*.in", "trunk.term.*.ctl", *_DISCOVERY),
+        answers=True,
+    ),
+    "projector": Grants(
+        publish=(
+            *_DEAD_LETTERS,
+            *writes_buckets(*_PROJECTOR, *_OF_PROJECTIONS),
+            *_WRITES_BLOBS,
+            *_READS_LOG,
+            *reads_buckets(*_PROJECTOR, *_OF_PROJECTIONS),
+        ),
+        subscribe=_DISCOVERY,
+        answers=True,
+    ),
+    "permissions": Grants(
+        publish=(
+            "trunk.ev.*.*.permission",
+            "trunk.sys.*",
+            *_DEAD_LETTERS,
+            *writes_buckets(subjects.KV_ASKS, *_OF_PROJECTIONS),
+            *_WRITES_BLOBS,
+            *_READS_LOG,
+            *reads(subjects.COMMANDS, subjects.SYSTEM),
+            *reads_buckets(subjects.KV_ASKS, subjects.KV_SESSIONS, *_OF_PROJECTIONS),
+        ),
+        subscribe=_DISCOVERY,
+        answers=True,
+    ),
+    "gateway": Grants(
+        publish=(
+            "trunk.cmd.*.*",
+            "trunk.answer.*.*",
+            "trunk.spawn.*.*",
+            "trunk.sys.*",
+            "trunk.host.*.*",
+            "trunk.ext.>",
+            "trunk.term.*.in",
+            "trunk.term.*.ctl",
+            *_DISCOVERY,
+            *_DEAD_LETTERS,
+            *writes_buckets(*_OF_GATEWAY),
+            *_READS_LOG,
+            *reads(subjects.DELTAS, subjects.COMMANDS, subjects.SPAWN, subjects.SYSTEM),
+            *reads_buckets(*_ALL_BUCKETS),
+        ),
+        subscribe=(subjects.ALL_EVENTS, subjects.ALL_DELTAS, "trunk.term.*.out", *_DISCOVERY),
+        answers=True,
+    ),
+    "reader": Grants(
+        publish=(
+            f"$JS.API.DIRECT.GET.{subjects.EVENTS}",
+            f"$JS.API.DIRECT.GET.{subjects.EVENTS}.>",
+            f"$JS.API.CONSUMER.MSG.NEXT.{subjects.EVENTS}.*",
+            f"$JS.ACK.{subjects.EVENTS}.>",
+        ),
+        subscribe=(subjects.ALL_EVENTS, subjects.ALL_DELTAS),
+    ),
+}
+"""By user. `reader` hears what happens, gets any event by its sequence, and pulls from consumers that an admin made."""
+
+
+def ensure_keys(directory: Path) -> dict[str, Path]:
+    """The seed file of each user in `directory` (0700), `<user>.nk` (0600); those that are missing are made."""
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)
+    files = {user: directory / f"{user}.nk" for user in GRANTS}
+    for file in files.values():
+        if not file.exists():
+            seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+            fresh = file.with_suffix(".new")
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                out.write(bytes(seed) + b"\n")
+            fresh.replace(file)
+    return files
+
+
+def public_key(seed_file: Path) -> str:
+    """The public key (`U…`) of a seed. Raises TrunklineError `bad_settings` for a file that is none."""
+    try:
+        pair = nkeys.from_seed(bytearray(seed_file.read_bytes().strip()))
+        public: Any = pair.public_key  # bytes, whatever its annotation says
+        return public.decode()
+    except (OSError, ValueError, nkeys.NkeysError) as error:
+        raise TrunklineError("bad_settings", f"{str(seed_file)!r} is not the seed of a NATS user: {error}") from error
+
+
+def server_config(keys: Mapping[str, str]) -> str:
+    """The `accounts` block of a nats-server for the users in `keys` (user -> public key), JSON inside.
+
+    Its streams live in the account TRUNKLINE: a server that had none before keeps its old streams elsewhere.
+    """
+    insiders = [_user(user, key) for user, key in keys.items() if user != "reader"]
+    outsiders = [_user(user, key) for user, key in keys.items() if user == "reader"]
+    listens, asks = GRANTS["reader"].subscribe, GRANTS["reader"].publish
+    accounts = {
+        ACCOUNT: {
+            "jetstream": "enabled",
+            "users": insiders,
+            "exports": [
+                *({"stream": subject} for subject in listens),
+                *({"service": subject, "response_type": "stream"} for subject in asks),
+            ],
+        },
+        READERS: {
+            "users": outsiders,
+            "imports": [
+                *({"stream": {"account": ACCOUNT, "subject": subject}} for subject in listens),
+                *({"service": {"account": ACCOUNT, "subject": subject}} for subject in asks),
+            ],
+        },
+    }
+    return f"accounts: {json.dumps(accounts, indent=2)}"
+
+
+def _user(user: str, key: str) -> dict[str, Any]:
+    grants = GRANTS[user]
+    permissions: dict[str, Any] = {
+        "publish": _allow(grants.publish),
+        "subscribe": _allow((f"_INBOX_{user}.>", *grants.subscribe)),
+    }
+    if grants.answers:
+        permissions["allow_responses"] = {"max": 100, "expires": "1m"}
+    return {"nkey": key, "permissions": permissions}
+
+
+def _allow(rights: Iterable[str]) -> dict[str, list[str]]:
+    return {"allow": list(dict.fromkeys(rights))}
