@@ -10,9 +10,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-KEYS = ("SCENARIO", "SAY", "CMD", "CMD2", "FILE", "TEXT", "N", "DELAY_MS", "BYTES", "CHILD")
+WORDS = ("SCENARIO", "FILE", "N", "DELAY_MS", "BYTES")
+"""Directives whose value is one word."""
+PHRASES = ("SAY", "CMD", "CMD2", "TEXT", "CHILD")
+"""Directives whose value runs to the next directive or the end of the line."""
 
-_DIRECTIVE = re.compile(rf"(?<!\S)({'|'.join(KEYS)})=")
+_DIRECTIVE = re.compile(rf"(?<!\S)({'|'.join(WORDS + PHRASES)})=")
 _NOT_A_PROMPT = ("<system-reminder>", "[Request interrupted by user")
 _COMPACTION = "create a detailed summary of"
 _NOTIFICATION = "<task-notification>"
@@ -57,8 +60,8 @@ class Conversation:
 def directives_of(prompt: str) -> dict[str, str]:
     """`KEY=value` pairs of a prompt.
 
-    A value ends before the next known ` KEY=` or at the end of its line; one that starts with `"` is a JSON string and
-    may hold anything. Of a repeated key the first counts.
+    A value is one word or a phrase, by its key; one that starts with `"` is a JSON string and may hold anything. Of a
+    repeated key the first counts.
     """
     found: dict[str, str] = {}
     position = 0
@@ -72,10 +75,14 @@ def directives_of(prompt: str) -> dict[str, str]:
             else:
                 found.setdefault(key, str(value))
                 continue
-        following = _DIRECTIVE.search(prompt, start)
-        line_end = prompt.find("\n", start)
-        ends = [end for end in (following.start() if following else -1, line_end, len(prompt)) if end >= start]
-        position = min(ends)
+        if key in WORDS:
+            word = re.compile(r"\S*").match(prompt, start)
+            position = word.end() if word else start
+        else:
+            following = _DIRECTIVE.search(prompt, start)
+            line_end = prompt.find("\n", start)
+            ends = [following.start() if following else -1, line_end, len(prompt)]
+            position = min(end for end in ends if end >= start)
         found.setdefault(key, prompt[start:position].strip())
     return found
 
