@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 from trunkline_bus import jsapi
 from trunkline_bus.connection import Bus, BusSettings
@@ -13,6 +14,9 @@ from trunkline_cli.context import LAST, unique
 from trunkline_cli.discovery import home_directory, running_state
 from trunkline_wire import TrunklineError, subjects
 from trunkline_wire.ids import is_id
+
+READING: Final = "projector"
+"""The NATS user with the right to read all of the log, and to write none of it."""
 
 
 def nats_settings(home: Path | None, *, user: str) -> BusSettings:
@@ -30,7 +34,7 @@ def nats_settings(home: Path | None, *, user: str) -> BusSettings:
 
 
 @asynccontextmanager
-async def open_log(home: Path | None, *, user: str = "reader") -> AsyncGenerator[Bus]:
+async def open_log(home: Path | None, *, user: str = READING) -> AsyncGenerator[Bus]:
     """A connection to the log. Raises `not_running`, `unauthorized`, `log_unavailable`."""
     async with Bus.open(nats_settings(home, user=user)) as bus:
         yield bus

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
+from trunkline_bus.credentials import ensure_keys, public_key, server_config
 from trunkline_bus.server import EmbeddedServer, ServerSettings, store_limit
 from trunkline_supervisor.backoff import Restarts
 from trunkline_wire import TrunklineError
@@ -48,10 +49,14 @@ class Broker(Protocol):
 
 
 class OwnBroker:
-    """An embedded nats-server below the state directory. `tell` hears of its deaths."""
+    """An embedded nats-server in `directory`, with a key for each service. `tell` hears of its deaths."""
 
-    def __init__(self, settings: ServerSettings, tell: OneLine) -> None:
-        self.server = EmbeddedServer(settings)
+    def __init__(self, directory: Path, log_file: Path, tell: OneLine) -> None:
+        self._seeds = ensure_keys(directory / "keys")
+        users = {user: public_key(file) for user, file in self._seeds.items()}
+        self.server = EmbeddedServer(
+            ServerSettings(directory=directory, log_file=log_file, authorization=server_config(users))
+        )
         self._tell = tell
         self._restarts = Restarts()
         self._wanted = False
@@ -66,7 +71,7 @@ class OwnBroker:
 
     @property
     def seeds(self) -> Mapping[str, Path]:
-        return {}
+        return self._seeds
 
     async def start(self) -> None:
         self._wanted = True
@@ -81,7 +86,7 @@ class OwnBroker:
             await asyncio.sleep(0.1)
 
     async def make_topology(self) -> list[str]:
-        async with Bus.open(BusSettings(url=self.url, seed_file=self.seeds.get("admin"), name="supervisor")) as bus:
+        async with Bus.open(BusSettings(url=self.url, seed_file=self._seeds["admin"], name="supervisor")) as bus:
             try:
                 return await topology.apply(bus.js)
             except TrunklineError as error:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from trunkline_bus.server import ServerSettings
 from trunkline_service.logs import configure_logging
 from trunkline_service.settings import load
 from trunkline_supervisor.app import Supervisor
@@ -71,8 +70,7 @@ def _broker(settings: SupervisorSettings, console: Console) -> Broker:
     if settings.nats_url:
         return OtherBroker(settings.nats_url, settings.nats_seed, {})
     home = Home(settings.home)
-    server = ServerSettings(directory=home.root / "nats", log_file=home.log("nats-server"))
-    return OwnBroker(server, console.trouble)
+    return OwnBroker(home.root / "nats", home.log("nats-server"), console.trouble)
 
 
 async def _demo(supervisor: Supervisor, console: Console) -> None:

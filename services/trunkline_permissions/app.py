@@ -1,0 +1,62 @@
+"""The composition root of the permission service."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from trunkline_bus import metrics
+from trunkline_bus.connection import Bus
+from trunkline_bus.projection import Projection
+from trunkline_permissions.clock import ServerClock
+from trunkline_permissions.decider import SERVICE, Decider
+from trunkline_permissions.policy_file import PolicyFile, record_policy
+from trunkline_permissions.remembered import remember
+from trunkline_permissions.settings import PermissionsSettings
+from trunkline_permissions.view import AsksView
+from trunkline_service import Service
+
+
+async def run_app(service: Service[PermissionsSettings]) -> None:
+    """Decide until the service is told to stop. An append under way is finished; what is not begun is left to the next start."""
+    async with permissions(service.bus, service.settings) as (decider, policy):
+        service.health.add("policy", lambda: policy.problem)
+        service.health.add("log", lambda: None if decider.ready.is_set() else "reading the backlog")
+        service.health.facts["open_asks"] = lambda: decider.open_asks
+        metrics.PERMISSION_OPEN_ASKS.set_function(lambda: decider.open_asks)
+        await decider.ready.wait()
+        service.ready()
+        await service.stopping.wait()
+
+
+@asynccontextmanager
+async def permissions(bus: Bus, settings: PermissionsSettings) -> AsyncGenerator[tuple[Decider, PolicyFile]]:
+    """The parts at work while the block runs, on a bus that is given: also for tests."""
+    policy = PolicyFile(settings.policy_path, settings.home)
+    policy.refresh()
+    clock = ServerClock()
+    await clock.read(bus)
+    decider = Decider(bus, policy, clock, await remember(bus), user_home=str(Path.home()))
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(decider.run(), name="decider"),
+            group.create_task(Projection(bus, AsksView(), SERVICE).run(), name="projection"),
+            group.create_task(clock.keep(bus), name="clock"),
+            group.create_task(_watch_policy(bus, policy, decider, settings.poll_s), name="policy"),
+        ]
+        try:
+            yield decider, policy
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def _watch_policy(bus: Bus, policy: PolicyFile, decider: Decider, every: float) -> None:
+    recorded = ""
+    while True:
+        if recorded != policy.policy.version:
+            await record_policy(bus, policy)
+            recorded = policy.policy.version
+        await asyncio.sleep(every)
+        if policy.refresh():
+            decider.policy_changed()

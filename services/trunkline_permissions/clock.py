@@ -1,0 +1,51 @@
+"""The server's clock: expiries are decided by it, so that two replicas and a restart agree."""
+
+import asyncio
+import datetime as dt
+import logging
+import time
+
+import nats.errors
+from nats.js.errors import APIError
+
+from trunkline_bus import jsapi
+from trunkline_bus.connection import Bus
+from trunkline_wire import parse_time, subjects
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 30.0
+
+
+class ServerClock:
+    """`now()` is this machine's clock corrected by what the server said last; off by at most half a round trip."""
+
+    def __init__(self) -> None:
+        self._offset = 0.0
+
+    def now(self) -> dt.datetime:
+        return dt.datetime.fromtimestamp(time.time() + self._offset, dt.UTC)
+
+    async def read(self, bus: Bus) -> None:
+        """Ask once. Raises what NATS raises when nobody answers."""
+        before = time.time()
+        answer = await jsapi.request(bus.js_cmd, f"STREAM.INFO.{subjects.COMMANDS}")
+        after = time.time()
+        stated = answer.get("ts")
+        if stated is not None:
+            self._offset = parse_time(_micros(stated)).timestamp() - (before + after) / 2
+
+    async def keep(self, bus: Bus) -> None:
+        """Ask from time to time, until cancelled."""
+        while True:
+            try:
+                await self.read(bus)
+            except (nats.errors.Error, APIError, OSError) as error:
+                log.info("clock_unread", extra={"error": f"{type(error).__name__}: {error}"})
+            await asyncio.sleep(INTERVAL)
+
+
+def _micros(stamp: str) -> str:
+    """The server writes nanoseconds, of which Python reads six digits."""
+    head, dot, rest = stamp.rstrip("Z").partition(".")
+    return f"{head}{dot}{rest[:6]}+00:00"

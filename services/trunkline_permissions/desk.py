@@ -1,0 +1,73 @@
+"""What the permission service knows of a session: its asks, and what a policy needs to judge them. Pure."""
+
+import datetime as dt
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from trunkline_fold.asks import AskRecord, AsksState, fold_asks
+from trunkline_wire import Event, encode, timestamp
+from trunkline_wire.asks import AskDelivered
+from trunkline_wire.session import SessionClaimed, SessionClosed, SessionCreated, SessionErased
+from trunkline_wire.subjects import Channel
+
+VERSION: Final = 1
+"""Of the desk as it is stored; raised with the fold of the asks or of the desk."""
+
+FACTS: Final = frozenset(
+    kind.TYPE for kind in (SessionCreated, SessionClaimed, SessionClosed, SessionErased, AskDelivered)
+)
+"""The types of facts that matter here; all others need not even be decoded."""
+
+
+class Desk(msgspec.Struct, frozen=True, kw_only=True):
+    """One session. `adapter` None: nothing of it was seen yet, and nothing may be written for it."""
+
+    session: str
+    asks: AsksState = AsksState()
+    adapter: str | None = None
+    cwd: str = "/"
+    workspace: str | None = None
+    erased: bool = False
+    arrived: dict[str, str] = {}
+    """When the server stored each open ask (RFC 3339): expiry counts from there."""
+
+    @property
+    def exists(self) -> bool:
+        return self.adapter is not None and not self.erased
+
+    def record(self, ask: str) -> AskRecord | None:
+        """The ask of this id, open or ended (old ended ones are forgotten)."""
+        return self.asks.asks.get(ask)
+
+
+_desks: Final = msgspec.json.Decoder(Desk)
+
+
+def encode_desk(desk: Desk) -> bytes:
+    """The desk as JSON; equal desks give equal bytes."""
+    return encode(desk)
+
+
+def decode_desk(raw: bytes) -> Desk:
+    """The desk that `encode_desk` wrote. Raises msgspec.MsgspecError for anything else."""
+    return _desks.decode(raw)
+
+
+def fold_desk(desk: Desk, event: Event, sequence: int, channel: Channel | None, stored: dt.datetime) -> Desk:
+    """The desk after `event`, which stands at `sequence` of EVENTS since `stored`, by the server's clock."""
+    if sequence <= desk.asks.sequence:
+        return desk
+    asks = fold_asks(desk.asks, event, sequence, channel)
+    if asks.asks is not desk.asks.asks:
+        arrived = {ask.ask: desk.arrived.get(ask.ask) or timestamp(stored) for ask in asks.open}
+        desk = replace(desk, arrived=arrived)
+    desk = replace(desk, asks=asks)
+    match event.data:
+        case SessionCreated() as data:
+            return replace(desk, adapter=data.adapter, cwd=data.cwd, workspace=data.workspace)
+        case SessionErased():
+            return replace(desk, erased=True)
+        case _:
+            return desk
