@@ -114,3 +114,13 @@ OWNED_SESSIONS: Final = Gauge("trunkline_owned_sessions", "Sessions that this wo
 SPAWNS: Final = Counter(
     "trunkline_spawns_total", "Requests for sessions that this worker took, by outcome.", ["adapter", "outcome"]
 )
+PERMISSION_DECISIONS: Final = Counter(
+    "trunkline_permission_decisions_total", "Asks decided, by whom (policy, person) and how.", ["by", "behaviour"]
+)
+PERMISSION_REJECTED: Final = Counter(
+    "trunkline_permission_rejected_answers_total", "Answers refused, by error code.", ["code"]
+)
+PERMISSION_LOST_APPENDS: Final = Counter(
+    "trunkline_permission_lost_appends_total", "Decisions that another replica was quicker to append."
+)
+PERMISSION_OPEN_ASKS: Final = Gauge("trunkline_permission_open_asks", "Asks that wait for a decision.")
