@@ -138,6 +138,10 @@ class AgentProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.registration.pgid, number)
 
+    def kill(self) -> None:
+        """SIGKILL to the agent's process group, now; `close` then ends what is left."""
+        self.signal_group(signal.SIGKILL)
+
     async def wait(self) -> int:
         """Waits for the program's own end; its return code, negative for a signal."""
         return await asyncio.shield(self._ended)

@@ -171,3 +171,18 @@ async def end_family(marks: Mapping[str, str], *, lock: Path | None = None, with
             return ended
         ended += len(set(family))
         await end_processes(family, within=max(0.1, deadline - time.monotonic()))
+
+
+def reap_zombies(before: set[int]) -> set[int]:
+    """Reaps our children that have been zombies since the last call (`before`); returns those that are by now.
+
+    A child that somebody waits for is a zombie for a moment only; an orphan that was left to us stays one.
+    """
+    zombies: set[int] = set()
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                zombies.add(child.pid)
+    for pid in zombies & before:
+        reap(pid)
+    return zombies - before

@@ -1,0 +1,1 @@
+"""Adapters of coding agents, and the worker process that runs them."""

@@ -1,0 +1,449 @@
+"""The worker host: takes requests for sessions, owns them, takes over what a dead worker of this host left.
+
+It registers in `trunk_workers`, pulls from the work queues of its adapters, notices commands for sessions of its host that
+nobody owns, and lets everything go in order when it is told to stop.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from trunkline_agentkit.directory import Folds, fold_log, has_unread
+from trunkline_agentkit.owner import End, SessionOwner
+from trunkline_agentkit.pen import Pen
+from trunkline_agentkit.place import Place, Record, WorkerMark, owner_runs, places
+from trunkline_agentkit.protocol import BackendAdapter, refuse_options
+from trunkline_agentkit.settings import OwnerSettings
+from trunkline_agentkit.sweep import reap_zombies, start_time
+from trunkline_agentkit.workqueue import Work, WorkQueue
+from trunkline_bus import direct, kv, metrics, trace
+from trunkline_bus.connection import Bus
+from trunkline_bus.lease import Lease, read_lease
+from trunkline_bus.reader import Reader
+from trunkline_bus.stored import Stored
+from trunkline_bus.writer import SessionWriter
+from trunkline_wire import AgentRef, ErrorInfo, Spawn, TrunklineError, decode_command, decode_spawn, encode, subjects
+from trunkline_wire.ids import is_id, new_worker_id, workspace_id
+from trunkline_wire.session import SessionClosed, SessionCreated, SessionForked
+from trunkline_wire.work import ErrorRaised
+
+log = logging.getLogger(__name__)
+
+LEASE_TTL: Final = 30.0
+SPAWN_LIFETIME: Final = 30.0
+"""Seconds after which a request nobody took counts as `no_worker`: then it must not be taken any more."""
+
+_REGISTER_EVERY: Final = 10.0
+_REAP_EVERY: Final = 5.0
+_LOCK_WITHIN: Final = 6.0
+_CLAIMS_AT_A_TIME: Final = 8
+_PROBE_WITHIN: Final = 20.0
+
+
+class WorkerHost:
+    """One worker process on one host. `run(stopping)` is its whole life."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        home: Path,
+        host: str,
+        adapters: Mapping[str, BackendAdapter],
+        settings: OwnerSettings | None = None,
+    ) -> None:
+        self.worker = new_worker_id()
+        self.host = host
+        self._bus = bus
+        self._home = home
+        self._adapters = dict(adapters)
+        self._settings = settings or OwnerSettings()
+        self._mark = WorkerMark(worker=self.worker, pid=os.getpid(), started=start_time(os.getpid()) or 0.0)
+        self._owners: dict[str, SessionOwner] = {}
+        self._taking: set[str] = set()
+        """Sessions that are being created or claimed at this moment."""
+        self._latest: dict[str, int] = {}
+        """The last command seen for each session of this host."""
+        self._claims = asyncio.Semaphore(_CLAIMS_AT_A_TIME)
+        self._group: asyncio.TaskGroup | None = None
+        self._owning: set[asyncio.Task[None]] = set()
+        self._descriptions: list[dict[str, Any]] = []
+
+    @property
+    def sessions(self) -> list[str]:
+        """The sessions that it owns."""
+        return sorted(self._owners)
+
+    async def run(self, stopping: asyncio.Event, ready: asyncio.Event | None = None) -> None:
+        """Works until `stopping` is set, then lets all sessions go: no process of theirs is left."""
+        self._descriptions = await self._describe()
+        after = await direct.end(self._bus, subjects.COMMANDS)
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                tasks = [
+                    group.create_task(self._register()),
+                    group.create_task(self._reap()),
+                    group.create_task(self._watch_commands(after)),
+                    group.create_task(self._recover()),
+                ]
+                for adapter in self._adapters:
+                    for place in (self.host, "any"):
+                        tasks.append(group.create_task(self._take_spawns(place, adapter)))  # noqa: PERF401  # two loops read better
+                if ready is not None:
+                    ready.set()
+                await stopping.wait()
+                for task in tasks:
+                    task.cancel()
+        finally:
+            self._group = None
+            await self._let_go()
+            with contextlib.suppress(TrunklineError, TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await kv.delete(self._bus, subjects.KV_WORKERS, self.worker)
+            for adapter in self._adapters.values():
+                await adapter.close()
+
+    async def _let_go(self) -> None:
+        for owner in list(self._owners.values()):
+            owner.finish("stopping")
+        while self._owning:
+            await asyncio.wait(set(self._owning))
+
+    # Registration
+
+    async def _describe(self) -> list[dict[str, Any]]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_describe(adapter)) for adapter in self._adapters.values()]
+        return [task.result() for task in tasks]
+
+    async def _register(self) -> None:
+        while True:
+            registration = {
+                "worker": self.worker,
+                "host": self.host,
+                "hostname": os.uname().nodename,
+                "pid": self._mark.pid,
+                "started": self._mark.started,
+                "adapters": self._descriptions,
+                "sessions": len(self._owners),
+            }
+            await kv.put(self._bus, subjects.KV_WORKERS, self.worker, encode(registration))
+            await asyncio.sleep(_REGISTER_EVERY)
+
+    async def _reap(self) -> None:
+        """Takes the exit statuses of orphans that became our children."""
+        before: set[int] = set()
+        while True:
+            await asyncio.sleep(_REAP_EVERY)
+            before = await asyncio.to_thread(reap_zombies, before)
+
+    # Sessions come: by a request, by a command, by what a dead worker left
+
+    async def _take_spawns(self, place: str, adapter: str) -> None:
+        queue = WorkQueue(self._bus, subjects.SPAWN, f"spawn-{place}-{adapter}", subjects.spawn(place, adapter))
+        async for work in queue.work():
+            try:
+                with trace.span("spawn", parent=work.headers):
+                    await self._on_spawn(work)
+            except TrunklineError as error:
+                log.warning("spawn_failed", extra={"adapter": adapter, "code": error.code, "error": error.message})
+                metrics.SPAWNS.labels(adapter, error.code).inc()
+                if error.code in {"bad_params", "bad_id", "session_exists", "too_large"}:
+                    await work.refuse()
+                else:
+                    await work.later(1.0)
+
+    async def _on_spawn(self, work: Work) -> None:
+        spawn = decode_spawn(work.raw)
+        if work.age > SPAWN_LIFETIME:
+            log.warning("spawn_expired", extra={"session": spawn.session, "age_s": round(work.age, 1)})
+            metrics.SPAWNS.labels(spawn.adapter, "expired").inc()
+            await work.refuse()
+            return
+        if spawn.session not in self._owners and spawn.session not in self._taking:
+            await self._create(spawn)
+        await work.done()
+
+    async def _create(self, spawn: Spawn) -> None:
+        adapter = self._adapters.get(spawn.adapter)
+        if adapter is None:
+            raise TrunklineError("bad_params", f"this queue is not for adapter {spawn.adapter!r}")
+        place = Place(self._home, spawn.session)
+        self._taking.add(spawn.session)
+        try:
+            if not place.lock():
+                raise TrunklineError("fenced", f"another worker of this host holds {spawn.session!r}")
+            directory = await asyncio.to_thread(os.path.realpath, spawn.cwd)
+            options = spawn.options
+            if spawn.fork_of is not None and options.resume_native is None:
+                parent = (await fold_log(self._bus, spawn.fork_of)).memory.session
+                options = msgspec.structs.replace(options, resume_native=parent.native_session)
+            created = SessionCreated(
+                adapter=spawn.adapter,
+                cwd=spawn.cwd,
+                host=self.host,
+                workspace=workspace_id(self.host, directory),
+                agent=spawn.agent,
+                title=spawn.title,
+                options=options,
+                placement="any" if spawn.host == "any" else "host",
+                parent=spawn.fork_of,
+                spawn=spawn.id,
+            )
+            reference = AgentRef(adapter=spawn.adapter, agent=spawn.agent)
+            writer = await SessionWriter.create(
+                self._bus, created, session=spawn.session, worker=self.worker, agent=reference
+            )
+            folds = await fold_log(self._bus, spawn.session, until=writer.claim_sequence)
+            if spawn.fork_of is not None and writer.epoch == 1:
+                Pen(writer, folds.memory).write(SessionForked(parent=spawn.fork_of, at=spawn.fork_at))
+            refusal = await _refusal(adapter, spawn)
+            if refusal is not None:
+                await self._refuse(place, writer, folds, refusal)
+                metrics.SPAWNS.labels(spawn.adapter, refusal.code).inc()
+                return
+            await self._own(place, writer, folds, adapter)
+            metrics.SPAWNS.labels(spawn.adapter, "ok").inc()
+        except BaseException:
+            place.unlock()
+            raise
+        finally:
+            self._taking.discard(spawn.session)
+
+    async def _refuse(self, place: Place, writer: SessionWriter, folds: Folds, error: ErrorInfo) -> None:
+        """A session that can't be run as it was asked for is closed at once, and says why."""
+        pen = Pen(writer, folds.memory)
+        if folds.memory.session.closed is None:
+            pen.write(ErrorRaised(code=error.code, message=error.message, details=error.details, recoverable=False))
+            pen.write(SessionClosed(reason=error.code, last_error=error.message))
+        await writer.close()
+        place.unlock()
+        await asyncio.to_thread(place.remove)
+
+    async def _watch_commands(self, after: int) -> None:
+        async with Reader(self._bus, subjects.COMMANDS, [subjects.ALL_COMMANDS], after=after) as reader:
+            async for stored in reader:
+                self._on_command(stored)
+
+    def _on_command(self, stored: Stored) -> None:
+        session = stored.session
+        if session is None or not is_id(session, "ses"):
+            return
+        if session in self._owners or session in self._taking:
+            self._latest[session] = stored.sequence
+            return
+        record = Place(self._home, session).record
+        if record is None or stored.sequence <= record.cmd_seq:
+            return
+        with contextlib.suppress(TrunklineError):
+            if not record.closed or decode_command(stored.raw).verb == "resume":
+                self._start_claim(session)
+
+    async def _recover(self) -> None:
+        """Takes over what nobody of this host owns any more and that has something open or unread."""
+        async with asyncio.TaskGroup() as group:
+            for place in await asyncio.to_thread(places, self._home):
+                group.create_task(self._look_after(place))
+
+    async def _look_after(self, place: Place) -> None:
+        record = place.record
+        if record is None or place.session in self._owners or owner_runs(record):
+            return
+        async with self._claims:
+            try:
+                if record.worker is not None:
+                    ended = await place.end_remains()
+                    if ended:
+                        log.warning("remains_ended", extra={"session": place.session, "processes": ended})
+                    folds = await fold_log(self._bus, place.session)
+                    needed = folds.unfinished
+                    cmd_seq, closed = folds.memory.commands.cmd_seq, folds.memory.session.closed is not None
+                    if not needed:
+                        await place.change(worker=None, agent=None, cmd_seq=cmd_seq, closed=closed)
+                else:
+                    needed, cmd_seq, closed = False, record.cmd_seq, record.closed
+                if not needed:
+                    needed = await has_unread(self._bus, place.session, after=cmd_seq, closed=closed)
+            except TrunklineError as error:
+                log.warning("session_unreadable", extra={"session": place.session, "code": error.code})
+                return
+        if needed:
+            self._start_claim(place.session)
+
+    def _start_claim(self, session: str) -> None:
+        if self._group is None or session in self._owners or session in self._taking:
+            return
+        self._taking.add(session)
+        self._group.create_task(self._claim(session))
+
+    async def _claim(self, session: str) -> None:
+        place = Place(self._home, session)
+        try:
+            async with self._claims:
+                await self._take_over(place)
+        except TrunklineError as error:
+            place.unlock()
+            log.warning("claim_failed", extra={"session": session, "code": error.code, "error": error.message})
+            if error.code == "unknown_session":
+                await asyncio.to_thread(place.remove)
+        except BaseException:
+            place.unlock()
+            raise
+        finally:
+            self._taking.discard(session)
+
+    async def _take_over(self, place: Place) -> None:
+        record = place.record
+        adapter = self._adapters.get(record.adapter) if record is not None else None
+        if record is None or adapter is None:
+            raise TrunklineError("unknown_adapter", f"nothing here can run session {place.session!r}")
+        await self._lock(place, record)
+        reference = AgentRef(adapter=record.adapter)
+        flapping: TrunklineError | None = None
+        try:
+            writer = await self._claim_log(place.session, reference)
+        except TrunklineError as error:
+            if error.code != "ownership_flapping":
+                raise
+            flapping = error
+            writer = await self._claim_log(place.session, reference, despite_flapping=True)
+        folds = await fold_log(self._bus, place.session, until=writer.claim_sequence)
+        state = folds.memory.session
+        writer.use_agent(AgentRef(adapter=record.adapter, agent=state.agent, version=state.version))
+        if flapping is not None:
+            await self._refuse(place, writer, folds, ErrorInfo.of(flapping))
+            return
+        await self._own(place, writer, folds, adapter)
+
+    async def _claim_log(self, session: str, reference: AgentRef, *, despite_flapping: bool = False) -> SessionWriter:
+        return await SessionWriter.claim(
+            self._bus,
+            session,
+            worker=self.worker,
+            host=self.host,
+            agent=reference,
+            despite_flapping=despite_flapping,
+        )
+
+    async def _lock(self, place: Place, record: Record) -> None:
+        """Takes the session's lock once nothing of a former agent runs any more. Raises TrunklineError `fenced`."""
+        if record.worker is not None and record.worker != self._mark and owner_runs(record):
+            raise TrunklineError("fenced", f"worker {record.worker.worker!r} of this host owns {place.session!r}")
+        deadline = asyncio.get_running_loop().time() + _LOCK_WITHIN
+        while not place.lock():
+            await place.end_remains()
+            if asyncio.get_running_loop().time() > deadline:
+                raise TrunklineError("fenced", f"the lock of {place.session!r} is held by another process")
+            await asyncio.sleep(0.05)
+
+    # Sessions are owned, and go
+
+    async def _own(self, place: Place, writer: SessionWriter, folds: Folds, adapter: BackendAdapter) -> None:
+        state = folds.memory.session
+        record = Record(
+            session=place.session,
+            adapter=adapter.name,
+            cwd=state.cwd or "",
+            worker=self._mark,
+            cmd_seq=folds.memory.commands.cmd_seq,
+        )
+        await asyncio.to_thread(place.write, record)
+        owner = SessionOwner(
+            self._bus,
+            writer,
+            memory=folds.memory,
+            asks=folds.asks,
+            adapter=adapter,
+            place=place,
+            settings=self._settings,
+            spawn=self._send_spawn,
+        )
+        self._owners[place.session] = owner
+        metrics.OWNED_SESSIONS.set(len(self._owners))
+        task = asyncio.create_task(self._run_owner(owner, any_place=state.placement == "any", writer=writer))
+        self._owning.add(task)
+        task.add_done_callback(self._owning.discard)
+
+    async def _run_owner(self, owner: SessionOwner, *, any_place: bool, writer: SessionWriter) -> None:
+        session = owner.session
+        holder = {"worker": self.worker, "host": self.host, "pid": self._mark.pid, "started": self._mark.started}
+        lease = Lease(self._bus, session, holder, LEASE_TTL)
+        keeping = asyncio.create_task(self._keep_lease(lease, owner, writer, any_place=any_place))
+        end: End = "failed"
+        try:
+            end = await owner.run()
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await lease.release()
+            del self._owners[session]
+            metrics.OWNED_SESSIONS.set(len(self._owners))
+        if end == "idle" and (owner.unfinished or self._latest.get(session, 0) > owner.cmd_seq):
+            self._start_claim(session)  # something came while it let go
+        if end == "closed" and self._latest.get(session, 0) > owner.cmd_seq:
+            await self._look_after(Place(self._home, session))
+
+    async def _keep_lease(self, lease: Lease, owner: SessionOwner, writer: SessionWriter, *, any_place: bool) -> None:
+        """Holds the session's lease. A session of this host is guarded by its lock; another could be taken elsewhere,
+        so its owner lets go when neither lease nor log has answered for half the lease.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            if not await lease.acquire():
+                info = await read_lease(self._bus, lease.key)
+                if info is not None and info.holder.get("host") == self.host:
+                    await lease.take_over(info.revision)  # its worker is dead: we have its lock
+                else:
+                    await asyncio.sleep(1.0)
+                    continue
+            while not lease.lost.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(1.0):
+                        await lease.lost.wait()
+                heard = max(lease.renewed_at, writer.stored_at)
+                if any_place and loop.time() - heard > lease.ttl / 2:
+                    owner.finish("stopping")
+                    return
+
+    async def _send_spawn(self, spawn: Spawn) -> None:
+        subject = subjects.spawn(spawn.host, spawn.adapter)
+        await self._bus.js_cmd.publish(subject, encode(spawn), headers=trace.inject({}))
+
+
+async def _describe(adapter: BackendAdapter) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": adapter.name,
+        "title": adapter.manifest.title,
+        "protocol": adapter.manifest.protocol,
+        "capabilities": adapter.capabilities,
+    }
+    try:
+        async with asyncio.timeout(_PROBE_WITHIN):
+            installed = await adapter.probe()
+    except TrunklineError as error:
+        return found | {"error": {"code": error.code, "message": error.message}}
+    except Exception as error:
+        log.exception("probe_failed", extra={"adapter": adapter.name})
+        return found | {"error": {"code": "internal", "message": repr(error)}}
+    return found | {"path": installed.path, "version": installed.version}
+
+
+async def _refusal(adapter: BackendAdapter, spawn: Spawn) -> ErrorInfo | None:
+    """Why a session can't be run as it was asked for."""
+    try:
+        refuse_options(adapter, spawn.options)
+    except TrunklineError as error:
+        return ErrorInfo.of(error)
+    if not await asyncio.to_thread(os.access, spawn.cwd, os.X_OK) or not Path(spawn.cwd).is_absolute():
+        return ErrorInfo(
+            code="bad_directory", message=f"directory {spawn.cwd!r} does not exist on this host, or can't be entered"
+        )
+    return None

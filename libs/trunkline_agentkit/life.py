@@ -1,0 +1,265 @@
+"""The life of a session's agent: started when it is needed, followed while it runs, settled when it is gone."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from trunkline_agentkit.endings import died, leftovers
+from trunkline_agentkit.intake import Cause, Intake, Lines
+from trunkline_agentkit.memory import MAX_STARTS, NO_START
+from trunkline_agentkit.pen import Pen
+from trunkline_agentkit.process import Exit
+from trunkline_agentkit.protocol import BackendAdapter, Start
+from trunkline_agentkit.redact import redact
+from trunkline_agentkit.rules import OUTCOME_UNKNOWN
+from trunkline_agentkit.running import Running, Starter
+from trunkline_agentkit.settings import OwnerSettings
+from trunkline_bus import metrics
+from trunkline_bus.writer import SessionWriter
+from trunkline_wire import AgentRef, ErrorInfo, Event, Source, TrunklineError
+from trunkline_wire.session import Capabilities, SessionInitialized, SessionStatus
+from trunkline_wire.turn import MessageUser, TurnCompleted, TurnStarted
+from trunkline_wire.work import CommandFailed, CommandFinished, ErrorRaised, NativeMessage
+
+log = logging.getLogger(__name__)
+
+_STDERR_SHOWN: Final = 4_000
+_ENDING_GRACE: Final = 2.0
+"""Seconds that an agent which has closed its output may take to leave."""
+
+
+class Expected(msgspec.Struct, kw_only=True):
+    """A prompt that the agent was given and that no turn has begun for. `headers` carry the trace it belongs to."""
+
+    item: str
+    sent: bool
+    """To an idle agent; otherwise it waits in the agent's own queue."""
+    source: Source | None = None
+    headers: Mapping[str, str] | None = None
+    passed: bool = False
+    """A turn has ended since: the agent may have folded it in."""
+
+
+class AgentLife:
+    """`agent` is the one that runs. `crashed` is called when it has ended too often before it was ready."""
+
+    def __init__(
+        self,
+        pen: Pen,
+        writer: SessionWriter,
+        adapter: BackendAdapter,
+        starter: Starter,
+        settings: OwnerSettings,
+        crashed: Callable[[Exit | None], None],
+    ) -> None:
+        self._pen = pen
+        self._writer = writer
+        self._adapter = adapter
+        self._starter = starter
+        self._settings = settings
+        self._crashed = crashed
+        self._lines = Lines()
+        self._starting = asyncio.Lock()
+        self._expected: dict[str, Expected] = {}
+        self._changed = asyncio.Event()
+        self._retired = False
+        self.agent: Running | None = None
+        self.active = asyncio.get_running_loop().time()
+        """Loop time of the last sign of life: of the agent, or of someone who wants something of it."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._pen.memory.session.capabilities or self._adapter.capabilities
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a prompt is with the agent that no turn has begun for."""
+        return any(expected.sent for expected in self._expected.values())
+
+    @property
+    def busy(self) -> bool:
+        return self.awaited or self._pen.memory.session.turn is not None
+
+    def touch(self) -> None:
+        """Notes a sign of life."""
+        self.active = self._now()
+
+    async def idle(self) -> None:
+        """Waits until no turn runs and no prompt is on its way."""
+        while self.busy:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def retire(self) -> None:
+        """From now on no agent is started."""
+        self._retired = True
+
+    async def ensure(self) -> Running:
+        """The running agent; starts one if there is none. Raises TrunklineError with what keeps it from starting."""
+        async with self._starting:
+            if self._retired:
+                raise TrunklineError("session_closed", "the session is being closed: `resume` reopens it")
+            if self.agent is not None and self.agent.stopping is not None:
+                await self.agent.gone.wait()
+            if self.agent is None:
+                self.agent = await self._start()
+            return self.agent
+
+    def expect(self, command: str, expected: "Expected") -> None:
+        """Notes that a prompt is going to the agent: the turn that it causes gets its source."""
+        self._expected[command] = expected
+
+    def forget(self, command: str) -> None:
+        self._expected.pop(command, None)
+
+    async def stop(self, reason: str, *, grace: float) -> Exit | None:
+        """Ends the agent, if one runs, and waits until the log has what it left open. Returns how it ended."""
+        async with self._starting:
+            agent = self.agent
+            return None if agent is None else await agent.stop(reason, grace=grace)
+
+    def kill(self) -> None:
+        """SIGKILL to the agent, also to one that is only starting."""
+        self._starter.kill()
+
+    async def _start(self) -> Running:
+        memory = self._pen.memory
+        if memory.starts >= MAX_STARTS:
+            self._crashed(None)
+            raise TrunklineError("crash_loop", f"the agent ended {memory.starts} times before it was ready")
+        self._pen.write(SessionStatus(status="starting"))
+        try:
+            agent = await self._starter.start(self._intake)
+        except TrunklineError as error:
+            metrics.AGENT_STARTS.labels(self._adapter.name, error.code).inc()
+            recoverable = error.code in NO_START
+            self._pen.write(
+                ErrorRaised(code=error.code, message=error.message, details=error.details, recoverable=recoverable)
+            )
+            self._pen.write(SessionStatus(status="stopped", reason=error.code))
+            if memory.starts >= MAX_STARTS:
+                self._crashed(None)
+            raise
+        metrics.AGENT_STARTS.labels(self._adapter.name, "ok").inc()
+        metrics.AGENTS.labels(self._adapter.name).inc()
+        self.touch()
+        name = memory.session.session
+        agent.reading = asyncio.create_task(self._read(agent), name=f"output of {name}")
+        agent.following = asyncio.create_task(self._follow(agent, agent.reading), name=f"agent of {name}")
+        return agent
+
+    def _intake(self, start: Start) -> Intake:
+        return Intake(
+            self._pen,
+            start.context,
+            self._adapter.manifest,
+            self._lines,
+            cause_of=self._cause_of,
+            on_event=self._on_event,
+        )
+
+    async def _read(self, agent: Running) -> None:
+        async for native in agent.session.messages():
+            await self._writer.room()
+            self.touch()
+            if self._pen.memory.session.condition == "stalled":
+                self._pen.write(SessionStatus())
+            agent.intake.take(native)
+
+    async def _follow(self, agent: Running, reading: asyncio.Task[None]) -> None:
+        """Waits until the agent's output ends, then settles its end. Ends only with the agent."""
+        await asyncio.wait({reading})
+        fault = None if reading.cancelled() else reading.exception()
+        if fault is not None and self._writer.error is None:
+            log.error("agent_unreadable", extra={"session": self._pen.memory.session.session}, exc_info=fault)
+        try:
+            agent.exit = await agent.session.close(0 if fault is not None else _ENDING_GRACE)
+            if self._writer.error is None:
+                self._settle(agent, agent.exit, failed=agent.exit.code != 0 or fault is not None)
+        except Exception:
+            log.exception("agent_unsettled", extra={"session": self._pen.memory.session.session})
+            self.kill()
+        finally:
+            metrics.AGENTS.labels(self._adapter.name).dec()
+            self.agent = None
+            self._expected.clear()
+            self._changed.set()
+            agent.gone.set()
+        if agent.stopping is None and not agent.initialized and self._pen.memory.starts >= MAX_STARTS:
+            self._crashed(agent.exit)
+
+    def _settle(self, agent: Running, exit: Exit, *, failed: bool) -> None:
+        """Writes what follows from an agent's end: nothing it began stays open."""
+        state = self._pen.memory.session
+        turn = state.turn.id if state.turn is not None else None
+        died_open = state.turn is not None or self.awaited or not agent.initialized
+        failure: ErrorInfo | None = None
+        if agent.stopping is None and (failed or died_open):
+            error = died(exit, redact(exit.stderr_tail[-_STDERR_SHOWN:], agent.start.environment))
+            failure = ErrorInfo(code=error.code, message=error.message)
+            self._pen.write(error, turn=turn)
+        for ending in leftovers(state, state.open_asks, error=failure):
+            self._pen.write(ending.data, turn=ending.turn, item=ending.item, lane=ending.lane)
+        for command, expected in self._expected.items():
+            if expected.sent:
+                self.outcome(command, OUTCOME_UNKNOWN if agent.initialized else failure or OUTCOME_UNKNOWN)
+            elif not expected.passed:
+                self._pen.write(
+                    MessageUser(content=[], delivery="cancelled", command=command),
+                    item=expected.item,
+                    cause=command,
+                    source=expected.source,
+                )
+        self._pen.write(SessionStatus(status="stopped", reason=agent.stopping or "ended"))
+        metrics.AGENT_ENDS.labels(self._adapter.name, agent.stopping or ("failed" if failed else "ended")).inc()
+
+    def outcome(self, command: str, error: ErrorInfo | None = None, *, result: object = None, how: str = "") -> None:
+        """Writes a command's outcome, unless it has one; the first prompt of the options is no command."""
+        record = self._pen.memory.commands.commands.get(command)
+        if record is None or record.outcome is not None:
+            return
+        if error is not None:
+            self._pen.write(CommandFailed(command=command, error=error), cause=command)
+        else:
+            emulated = how == "emulated" or (record.verb or "") in self._adapter.manifest.emulated
+            self._pen.write(
+                CommandFinished(command=command, how="emulated" if emulated else "native", result=result), cause=command
+            )
+        metrics.COMMANDS.labels(record.verb or "?", "failed" if error is not None else "finished").inc()
+
+    def _cause_of(self, cause: str | None, data: TurnStarted) -> Cause:
+        if cause is None and data.trigger == "prompt":
+            cause = next((command for command, expected in self._expected.items() if expected.sent), None)
+        if cause in self._expected:
+            return Cause(command=cause, source=self._expected[cause].source)
+        return Cause(command=cause)
+
+    def _on_event(self, event: Event) -> None:
+        match event.data:
+            case SessionInitialized() as data:
+                if self.agent is not None:
+                    self.agent.initialized = True
+                state = self._pen.memory.session
+                self._writer.use_agent(
+                    AgentRef(adapter=self._adapter.name, agent=state.agent, version=data.version or state.version)
+                )
+            case TurnStarted() if event.cause in self._expected:
+                self._expected.pop(event.cause)
+                self.outcome(event.cause)
+            case TurnCompleted() if event.lane is None:
+                metrics.TURNS.labels(self._adapter.name, event.data.outcome).inc()
+                for expected in self._expected.values():
+                    expected.passed = True
+                self._changed.set()
+            case NativeMessage(known=False) as data:
+                version = self._pen.memory.session.version or "?"
+                metrics.NATIVE_UNKNOWN.labels(self._adapter.name, version, data.kind[:80]).inc()
+            case _:
+                pass
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

@@ -1,0 +1,201 @@
+"""The owner of one session: reads its commands and decisions, runs its agent, writes what happens.
+
+Rules are elsewhere and pure (`rules`, `endings`, `memory`, the folds); here the parts meet, and here the end is decided.
+
+A command is accepted in the log before it has an effect, and gets its outcome after it: a prompt that an idle agent was
+given is finished when its turn begins, one that was queued or folded into a turn when the agent has taken it, any other
+verb when the agent has done it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal
+
+from trunkline_agentkit.answers import Answers
+from trunkline_agentkit.effects import Effects
+from trunkline_agentkit.endings import leftovers
+from trunkline_agentkit.life import AgentLife
+from trunkline_agentkit.memory import Memory
+from trunkline_agentkit.orders import Orders
+from trunkline_agentkit.pen import Pen
+from trunkline_agentkit.place import Place
+from trunkline_agentkit.process import Exit
+from trunkline_agentkit.protocol import BackendAdapter
+from trunkline_agentkit.redact import redact
+from trunkline_agentkit.running import Starter
+from trunkline_agentkit.settings import OwnerSettings
+from trunkline_bus.blobs import Blobs
+from trunkline_bus.connection import Bus
+from trunkline_bus.writer import SessionWriter
+from trunkline_fold.asks import AsksState
+from trunkline_wire import ErrorInfo, Spawn, TrunklineError
+from trunkline_wire.session import SessionClosed, SessionStatus
+
+log = logging.getLogger(__name__)
+
+End = Literal["closed", "idle", "stopping", "fenced", "failed"]
+"""Why an owner let go: `fenced` without a last word, `failed` with as much of one as the log took, the others in order."""
+
+_LAST_FLUSH: Final = 5.0
+_SHOWN: Final = 4_000
+
+
+class SessionOwner:
+    """Made when the session is created or claimed, with the folds of its log up to there. `run()` is its whole life."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        writer: SessionWriter,
+        *,
+        memory: Memory,
+        asks: AsksState,
+        adapter: BackendAdapter,
+        place: Place,
+        settings: OwnerSettings,
+        spawn: Callable[[Spawn], Awaitable[None]],
+    ) -> None:
+        self._writer = writer
+        self._memory = memory
+        self._place = place
+        self._settings = settings
+        self._end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self._pen = Pen(writer, memory)
+        starter = Starter(adapter, place, memory, record_native=settings.record_native)
+        self._life = AgentLife(self._pen, writer, adapter, starter, settings, self._crash_loop)
+        effects = Effects(
+            self._pen,
+            writer,
+            self._life,
+            settings,
+            Blobs(bus),
+            spawn=spawn,
+            close=self._close,
+            release=lambda: self.finish("idle"),
+        )
+        self._orders = Orders(bus, self._pen, writer, self._life, effects, effect_within=settings.effect_within)
+        self._answers = Answers(bus, self._pen, writer, self._life, asks)
+
+    @property
+    def session(self) -> str:
+        return self._memory.session.session
+
+    @property
+    def cmd_seq(self) -> int:
+        """The sequence in COMMANDS up to which the session's commands were read."""
+        return self._orders.cmd_seq
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether accepted commands are without an outcome."""
+        return bool(self._memory.commands.open)
+
+    @property
+    def closed(self) -> bool:
+        return self._memory.session.closed is not None
+
+    def finish(self, end: End) -> None:
+        """Asks the owner to let go; the first reason stands."""
+        if not self._end.done():
+            self._end.set_result(end)
+
+    async def run(self) -> End:
+        """Owns the session until it is closed, idle, taken over or told to `finish`; then no process of it is left."""
+        end: End = "failed"
+        try:
+            self._settle_last_epoch()
+            end = await self._work()
+        except Exception:
+            log.exception("owner_failed", extra={"session": self.session})
+        finally:
+            await self._leave(end if self._writer.error is None else "fenced")
+        return end if self._writer.error is None else "fenced"
+
+    async def _work(self) -> End:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(work)
+                for work in (self._orders.run(), self._answers.run(), self._watch_clock(), self._watch_writer())
+            ]
+            end = await self._end
+            for task in tasks:
+                task.cancel()
+        return end
+
+    def _settle_last_epoch(self) -> None:
+        """Ends what an agent left open that died with its worker. Its asks ended with the claim."""
+        state = self._memory.session
+        for ending in leftovers(state, ()):
+            self._pen.write(ending.data, turn=ending.turn, item=ending.item, lane=ending.lane)
+        if state.initialized and state.closed is None and state.condition != "stopped":
+            self._pen.write(SessionStatus(status="stopped", reason="worker_lost"))
+
+    async def _watch_writer(self) -> None:
+        await self._writer.wait_stopped()
+        self.finish("fenced")
+
+    async def _watch_clock(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._settings.tick)
+            state, silent = self._memory.session, loop.time() - self._life.active
+            if self._at_rest() and silent > self._settings.idle_after:
+                self.finish("idle")
+            elif (
+                state.turn is not None
+                and not state.open_tools
+                and not state.open_asks
+                and state.condition is None
+                and silent > self._settings.stalled_after
+            ):
+                self._pen.write(
+                    SessionStatus(status="stalled", reason=f"silent for {silent:.0f} s"), turn=state.turn.id
+                )
+
+    def _at_rest(self) -> bool:
+        state = self._memory.session
+        busy_tasks = self._life.agent is not None and any(task.status in {"pending", "running"} for task in state.tasks)
+        return not (self._life.busy or state.open_asks or busy_tasks or self._orders.waiting)
+
+    def _crash_loop(self, exit: Exit | None) -> None:
+        """Closes a session whose agent does not come up; `resume` reopens it."""
+        if self._memory.session.closed is None and self._writer.error is None:
+            self._write_end("crash_loop", exit, spare=None)
+            self.finish("closed")
+
+    async def _close(self, command: str, reason: str, exit: Exit | None) -> None:
+        self._write_end(reason, exit, spare=command)
+        await self._writer.flush()
+        self.finish("closed")
+
+    def _write_end(self, reason: str, exit: Exit | None, *, spare: str | None) -> None:
+        """The outcomes of all open commands, then `session.closed`; `spare` names the command that closes, and is done."""
+        closed = ErrorInfo(code="session_closed", message=f"the session was closed ({reason}) before this was done")
+        for record in self._memory.commands.open:
+            self._life.outcome(record.command, None if record.command == spare else closed)
+        last_error = redact(exit.stderr_tail[-_SHOWN:]) if exit is not None and exit.code != 0 else ""
+        self._pen.write(
+            SessionClosed(
+                reason=reason,
+                exit_code=exit.code if exit is not None else None,
+                signal=exit.signal if exit is not None else None,
+                last_error=last_error or None,
+                cmd_seq=self._orders.cmd_seq,
+            ),
+            cause=spare,
+        )
+
+    async def _leave(self, end: End) -> None:
+        """Stops the agent, stores what is queued, frees the session on this host."""
+        if end == "fenced":
+            self._life.kill()
+        try:
+            await self._life.stop(end, grace=self._settings.close_grace if end == "idle" else 0)
+        except TrunklineError:
+            log.exception("agent_left_over", extra={"session": self.session})
+            self._life.kill()
+        await self._writer.close(within=_LAST_FLUSH)
+        await self._place.change(worker=None, agent=None, cmd_seq=self._orders.cmd_seq, closed=self.closed)
+        self._place.unlock()
+        log.info("session_released", extra={"session": self.session, "end": end})

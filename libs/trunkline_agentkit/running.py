@@ -1,0 +1,149 @@
+"""One agent process of an owner: started, followed, ended."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from trunkline_agentkit.environment import build_environment, temporary_directory
+from trunkline_agentkit.intake import Intake
+from trunkline_agentkit.memory import Memory
+from trunkline_agentkit.place import Place
+from trunkline_agentkit.process import AgentProcess, Exit, Registration, start_process
+from trunkline_agentkit.protocol import BackendAdapter, BackendSession, Start
+from trunkline_agentkit.recorder import Recorder
+from trunkline_wire import TrunklineError
+from trunkline_wire.ids import uuid7_hex
+
+_LAST_WORDS: Final = 5.0
+"""Seconds that the rest of an ended agent's output may take to be read."""
+
+
+class Running:
+    """`stopping` says why it was told to end; None: it lives, or died by itself. `gone` is set once all is written down."""
+
+    def __init__(self, start: Start, session: BackendSession, intake: Intake) -> None:
+        self.start = start
+        self.session = session
+        self.intake = intake
+        self.initialized = False
+        self.stopping: str | None = None
+        self.exit: Exit | None = None
+        self.gone = asyncio.Event()
+        self.reading: asyncio.Task[None] | None = None
+        self.following: asyncio.Task[None] | None = None
+
+    @property
+    def incarnation(self) -> str:
+        return self.start.incarnation
+
+    async def stop(self, reason: str, *, grace: float) -> Exit | None:
+        """Ends the agent and waits until what it left open is written; the first reason stands."""
+        self.stopping = self.stopping or reason
+        await self.session.close(grace)
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                await self.gone.wait()
+        except TimeoutError:
+            # The process is gone, and still its adapter waits for output.
+            if self.reading is not None:
+                self.reading.cancel()
+            await self.gone.wait()
+        return self.exit
+
+
+class Starter:
+    """Starts agents of one session with everything a host supplies: environment, lock, registration, recording."""
+
+    def __init__(self, adapter: BackendAdapter, place: Place, memory: Memory, *, record_native: bool) -> None:
+        self._adapter = adapter
+        self._place = place
+        self._memory = memory
+        self._record_native = record_native
+        self._processes: list[AgentProcess] = []
+
+    def kill(self) -> None:
+        """SIGKILL to the process groups of the latest start, now."""
+        for process in self._processes:
+            process.kill()
+
+    async def start(self, intake: Callable[[Start], Intake]) -> Running:
+        """Creates the native session, takes it up, or forks that of the parent.
+
+        Raises TrunklineError with what keeps the agent from starting; then no process is left.
+        """
+        state, options = self._memory.session, self._memory.options
+        incarnation = uuid7_hex()
+        cwd = state.cwd or "/"
+        environment = build_environment(
+            self._adapter.manifest,
+            options.environment,
+            session=state.session,
+            incarnation=incarnation,
+            temporary=await asyncio.to_thread(temporary_directory, state.session),
+        )
+        # A native session in which nothing was ever said may never have been kept by the agent.
+        native = (state.native_session if state.turns else None) or options.resume_native
+        if not self._adapter.capabilities.resume:
+            native = None
+        processes = self._processes = list[AgentProcess]()
+        start = Start(
+            session=state.session,
+            cwd=cwd,
+            incarnation=incarnation,
+            environment=environment,
+            launch=partial(self._launch, processes, cwd, environment, incarnation),
+            options=options,
+            title=state.title,
+            native_session=native,
+            fork=state.turns == 0 and native is not None and state.parent is not None,
+            fork_at=state.forked_at,
+        )
+        await self._place.change(incarnation=incarnation, agent=None)
+        try:
+            begin = self._adapter.create if native is None else self._adapter.resume
+            session = await begin(start)
+        except BaseException as error:
+            for process in processes:
+                await process.close(grace=0)
+            if isinstance(error, TrunklineError) or not isinstance(error, Exception):
+                raise
+            raise TrunklineError(
+                "agent_failed", f"the adapter {self._adapter.name!r} could not start its agent: {error}"
+            ) from error
+        return Running(start, session, intake(start))
+
+    async def _launch(
+        self,
+        processes: list[AgentProcess],
+        directory: str,
+        complete: Mapping[str, str],
+        incarnation: str,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> AgentProcess:
+        recorder = await asyncio.to_thread(Recorder, self._place.native_log) if self._record_native else None
+        if recorder is not None:
+            recorder.note("meta", {"session": self._place.session, "incarnation": incarnation})
+        try:
+            process = await start_process(
+                argv,
+                cwd=cwd or directory,
+                environment=environment or complete,
+                inherit=(self._place.lock_descriptor,),
+                recorder=recorder,
+                register=partial(self._register, bool(processes)),
+            )
+        except BaseException:
+            if recorder is not None:
+                recorder.close()
+            raise
+        processes.append(process)
+        return process
+
+    async def _register(self, further: bool, registration: Registration) -> None:  # bound by partial
+        # Of several processes the first is the agent; the others are found by their marks.
+        if not further:
+            await self._place.change(agent=registration)

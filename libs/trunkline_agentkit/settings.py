@@ -1,0 +1,18 @@
+"""How an owner behaves, as numbers."""
+
+import msgspec
+
+
+class OwnerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in seconds."""
+
+    idle_after: float = 1800.0
+    """After this time without anything to do the agent is stopped and the session let go."""
+    stalled_after: float = 120.0
+    """A turn that is silent for so long, with no tool or ask open, is `stalled`."""
+    effect_within: float = 30.0
+    """How long a control verb may take in the agent."""
+    close_grace: float = 5.0
+    """How long an agent may take to leave after the end of its input."""
+    tick: float = 0.5
+    record_native: bool = False

@@ -1,0 +1,30 @@
+"""Settings of the worker process."""
+
+from trunkline_agentkit.settings import OwnerSettings
+from trunkline_service import Settings
+
+
+class AdaptersSettings(Settings, frozen=True, kw_only=True):
+    """Times in seconds."""
+
+    only: list[str] = []
+    """Names of the adapters to run; none given: all that are installed."""
+    idle_after: float = 1800.0
+    """An agent that has nothing to do for so long is stopped; its session stays."""
+    stalled_after: float = 120.0
+    """A turn that is silent for so long is reported as stalled."""
+    effect_within: float = 30.0
+    """How long a control command may take in the agent."""
+    close_grace: float = 5.0
+    """How long an agent may take to leave by itself."""
+    record_native: bool = False
+    """Record what agents and worker say to each other in host/sessions/<session>/native.jsonl."""
+
+    def of_owner(self) -> OwnerSettings:
+        return OwnerSettings(
+            idle_after=self.idle_after,
+            stalled_after=self.stalled_after,
+            effect_within=self.effect_within,
+            close_grace=self.close_grace,
+            record_native=self.record_native,
+        )
