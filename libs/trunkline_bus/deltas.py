@@ -62,8 +62,9 @@ class _Block:
         if self._repeats(now):
             self.doubt, self.repeated, self.repeated_at = False, self.length, now
             if self.length <= NEVER_WHOLE:
-                whole = self._everything()
+                whole = "".join((*self.told, *self.fresh))
                 if len(whole) <= PIECE or _bytes(whole) <= LIMIT_BYTES:
+                    self.told, self.fresh, self.sent = [whole], [], self.length
                     return 0, whole
             return self._end()
         text = "".join(self.fresh)
@@ -82,16 +83,11 @@ class _Block:
         grown = self.length <= OFTEN_WHOLE or 2 * self.length >= 3 * self.repeated
         return grown and now - self.repeated_at >= WHOLE_EVERY_S
 
-    def _everything(self) -> str:
-        text = "".join((*self.told, *self.fresh))
-        self.told, self.fresh, self.sent = [text], [], self.length
-        return text
-
     def _end(self) -> tuple[int, str]:
         """PIECE code points so that all before the last PIECE was sent: a reader that lacks it sees the hole."""
-        sent, text = self.sent, self._everything()
-        begin = min(sent, self.length - PIECE)
-        self.sent = max(sent, begin + PIECE)
+        text = "".join((*self.told, *self.fresh))
+        begin = max(0, min(self.sent, self.length - PIECE))
+        self.sent = max(self.sent, min(begin + PIECE, self.length))
         cut = self.sent - self.start
         self.told, self.fresh = [text[:cut]], [text[cut:]]
         return begin, text[begin - self.start :][:PIECE]

@@ -62,8 +62,9 @@ def shrink(raw: bytes, fits: Fits, *, limit: int = LIMIT, first: tuple[str, ...]
         if size > limit and name in tree:
             size -= _take(_Value(tree, name, len(encode(tree[name]))), taken, json=True)
     for _ in range(_TEXTS):
-        if size > limit:
-            size -= _take_largest(tree, _texts, fits, taken)
+        if size <= limit or not (saved := _take_largest(tree, _texts, fits, taken)):
+            break
+        size -= saved
     while size > limit:
         saved = _take_largest(tree, _containers, fits, taken)
         if not saved:

@@ -18,6 +18,7 @@ from trunkline_bus.deltas import DeltaBuffer, Passing
 from trunkline_bus.outcome import Message
 from trunkline_bus.ownership import Ownership
 from trunkline_bus.shrink import LIMIT
+from trunkline_bus.verbatim import verbatim
 from trunkline_wire import (
     NO_NATIVE,
     AgentRef,
@@ -175,7 +176,7 @@ class SessionWriter:
             cause=cause,
             source=source,
             agent=self._agent,
-            native=msgspec.Raw(native) if native is not None else NO_NATIVE,
+            native=verbatim(native) if native is not None else NO_NATIVE,
         )
         payload = encode(event)
         self.seq += 1
