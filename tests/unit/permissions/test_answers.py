@@ -1,0 +1,154 @@
+"""What an answer becomes, by the rules of what was asked. No server."""
+
+from typing import Any
+
+import pytest
+
+from trunkline_fold.asks import AskRecord, PermissionAsk, PlanAsk, QuestionAsk
+from trunkline_permissions.answers import Given, is_repeated, judge
+from trunkline_wire import Answer, Source
+from trunkline_wire.asks import (
+    AnswerRejected,
+    AskDecided,
+    AskOption,
+    AskRouted,
+    AskVoted,
+    PermissionRequested,
+    PlanProposed,
+    Question,
+    QuestionAsked,
+    QuestionOption,
+)
+
+SESSION, ASK = "ses_" + "0" * 32, "ask_" + "0" * 32
+ABOUT: dict[str, Any] = {
+    "ask": ASK,
+    "session": SESSION,
+    "incarnation": "one",
+    "sequence": 5,
+    "time": "2026-11-27T10:00:00.000000Z",
+    "status": "open",
+}
+COLOUR = Question(
+    id="colour",
+    text="Which?",
+    options=[QuestionOption(label="red"), QuestionOption(label="blue")],
+    free_text=False,
+)
+SIZES = Question(id="sizes", text="Which sizes?", options=[QuestionOption(label="S")], multiple=True)
+
+
+def permission(**fields: Any) -> AskRecord:
+    options = [
+        AskOption(id="y", name="Yes", kind="allow_once"),
+        AskOption(id="n", name="No", kind="reject_once"),
+        AskOption(id="later", name="Later"),
+    ]
+    asked = PermissionRequested(ask=ASK, name="Bash", incarnation="one", options=options)
+    return PermissionAsk(requested=asked, **{**ABOUT, **fields})
+
+
+def questions(*asked: Question, schema: Any = None) -> AskRecord:
+    requested = QuestionAsked(ask=ASK, incarnation="one", questions=list(asked), schema=schema)
+    return QuestionAsk(requested=requested, **ABOUT)
+
+
+def plan() -> AskRecord:
+    return PlanAsk(requested=PlanProposed(ask=ASK, incarnation="one", plan="1. go"), **ABOUT)
+
+
+def given(behaviour: Any, *, user: str = "gateway", actor: str = "ann", id: str = "cmd_1", **fields: Any) -> Given:
+    answer = Answer(
+        id=id, session=SESSION, ask=ASK, behaviour=behaviour, time=ABOUT["time"], source=Source(actor=actor), **fields
+    )
+    return Given(answer=answer, sequence=9, time_ns=0, user=user)
+
+
+GOOD = [
+    (permission(), given("allow")),
+    (permission(), given("allow", option="y", updated_input={"command": "ls"}, rule_updates=[{}])),
+    (permission(), given("deny", option="n", message="no", interrupt=True)),
+    (permission(), given("answered", option="later")),
+    (plan(), given("allow")),
+    (questions(COLOUR, SIZES), given("answered", answers={"colour": "red", "sizes": ["S", "my own"]})),
+    (questions(SIZES), given("answered", answers={"sizes": "S"})),
+    (questions(COLOUR), given("deny")),
+    (questions(schema={"type": "object"}), given("answered", answers={"port": 8080})),
+]
+BAD = [
+    (permission(), given("answered"), "say allow or deny"),
+    (permission(), given("allow", option="x"), "there is no option 'x'"),
+    (permission(), given("allow", option="n"), "the behaviour says allow"),
+    (permission(), given("deny", option="y"), "the behaviour says deny"),
+    (permission(), given("allow", updated_input=[1]), "must be an object"),
+    (permission(), given("deny", updated_input={}), "takes no updated_input"),
+    (permission(), given("allow", rule_updates="all"), "must be a list or an object"),
+    (permission(), given("allow", answers={}), "for questions"),
+    (plan(), given("allow", updated_input={}), "no input"),
+    (questions(COLOUR), given("allow"), "must be `answered`"),
+    (questions(COLOUR), given("answered"), "is missing"),
+    (questions(COLOUR), given("answered", option="y"), "answered with `answers`"),
+    (questions(COLOUR), given("answered", answers={"size": "S"}), "no question 'size'"),
+    (questions(COLOUR), given("answered", answers={"colour": "green"}), "must be one of: blue, red"),
+    (questions(COLOUR), given("answered", answers={"colour": ["red"]}), "takes one answer"),
+    (questions(SIZES), given("answered", answers={"sizes": []}), "must be a text"),
+    (questions(SIZES), given("answered", answers={"sizes": [1]}), "must be a text"),
+]
+
+
+@pytest.mark.parametrize(("record", "answer"), GOOD)
+def test_what_fits_is_the_decision_word_for_word(record: AskRecord, answer: Given) -> None:
+    decided = judge(record, answer)
+    assert isinstance(decided, AskDecided)
+    for name in ("behaviour", "option", "updated_input", "rule_updates", "answers", "message", "interrupt"):
+        assert getattr(decided, name) == getattr(answer.answer, name)
+    assert (decided.ask, decided.by, decided.answer) == (ASK, "ann", "cmd_1")
+
+
+@pytest.mark.parametrize(("record", "answer", "why"), BAD)
+def test_what_does_not_fit_is_refused_and_says_why(record: AskRecord, answer: Given, why: str) -> None:
+    rejected = judge(record, answer)
+    assert isinstance(rejected, AnswerRejected)
+    assert (rejected.ask, rejected.answer, rejected.error.code) == (ASK, "cmd_1", "bad_answer")
+    assert why in rejected.error.message
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("decided", "already_decided"), ("expired", "expired"), ("withdrawn", "withdrawn"), ("lost", "withdrawn")],
+)
+def test_what_comes_after_the_end_is_told_which_end(status: str, code: str) -> None:
+    rejected = judge(permission(status=status, ended_sequence=7), given("allow"))
+    assert isinstance(rejected, AnswerRejected)
+    assert rejected.error.code == code
+    assert rejected.error.details["ended_sequence"] == 7
+
+
+def test_an_unknown_ask_is_told_so() -> None:
+    rejected = judge(None, given("allow"))
+    assert isinstance(rejected, AnswerRejected)
+    assert rejected.error.code == "unknown_ask"
+
+
+def test_only_the_gateway_speaks_for_others() -> None:
+    decided = judge(permission(), given("allow", user="script", actor="owner"))
+    assert isinstance(decided, AskDecided)
+    assert decided.by == "script"
+
+
+def test_below_a_quorum_an_approval_is_a_vote_and_a_denial_is_the_end() -> None:
+    routed = AskRouted(ask=ASK, policy="p", quorum=2)
+    ann = AskVoted(ask=ASK, answer="cmd_0", by="ann", behaviour="allow")
+    first = judge(permission(routed=routed), given("allow"))
+    assert first == AskVoted(ask=ASK, answer="cmd_1", by="ann", behaviour="allow")
+    assert isinstance(judge(permission(routed=routed, votes=[ann]), given("allow")), AnswerRejected)
+    assert isinstance(judge(permission(routed=routed, votes=[ann]), given("allow", actor="bob")), AskDecided)
+    assert isinstance(judge(permission(routed=routed), given("deny")), AskDecided)
+
+
+def test_an_answer_is_repeated_when_its_id_has_an_outcome() -> None:
+    decision = AskDecided(ask=ASK, behaviour="allow", by="ann", answer="cmd_1")
+    record = permission(status="decided", decision=decision)
+    assert is_repeated(record, given("allow").answer)
+    assert not is_repeated(record, given("allow", id="cmd_2").answer)
+    assert not is_repeated(None, given("allow").answer)
