@@ -89,7 +89,7 @@ async def test_the_python_program(tmp_path: Path) -> None:
 
 
 async def test_the_npm_program(tmp_path: Path) -> None:
-    folder = node_modules()
+    folder = await asyncio.to_thread(node_modules)
     script = folder / f"watch-{os.getpid()}.mjs"
     script.write_text(program("npm"))
     try:
