@@ -13,7 +13,7 @@ from trunkline_testkit.nats import NatsError, NatsLike, NatsServer
 
 VARIABLE = "TRUNKLINE_TEST_NATS"
 IMAGE_VARIABLE = "TRUNKLINE_TEST_NATS_IMAGE"
-DEFAULT_IMAGE = "nats:2.15-alpine"
+DEFAULT_IMAGE = "nats:2.15"
 _SCHEMES = ("nats://", "tls://", "ws://", "wss://")
 
 

@@ -1,4 +1,4 @@
-"""Trip-wires: a test that leaves tasks, processes or sockets behind, or talks to the outside, fails.
+"""Trip-wires: a test that leaves tasks, processes or sockets behind, talks to the outside or blocks its loop, fails.
 
 Switched on by importing the fixture into a `conftest.py`:
 
@@ -6,8 +6,7 @@ Switched on by importing the fixture into a `conftest.py`:
 
     __all__ = ["trip_wires", "trip_wires_of_loop"]
 
-What fixtures of a wider scope started before the test is theirs and stays. uvloop connects below the socket module
-and is out of the network wire's sight.
+What fixtures of a wider scope started before the test is theirs and stays.
 """
 
 from __future__ import annotations
@@ -15,17 +14,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import ipaddress
 import multiprocessing
-import socket
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 import pytest_asyncio
 
+from trunkline_testkit.forbidden import forbid
 from trunkline_testkit.processes import ProcessInfo, kill_all, tree
 from trunkline_testkit.waiting import eventually, eventually_sync
 
@@ -38,14 +36,10 @@ GRACE = 3.0
 _SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
-class OutsideNetworkError(ConnectionRefusedError):
-    """A test tried to reach an address that is not this machine's loopback."""
-
-
 @pytest.fixture(autouse=True)
 def trip_wires(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail the test for what it leaked: asyncio tasks, child processes, sockets; refuse the outside network."""
-    attempts = _refuse_outside(monkeypatch)
+    """Fail the test for what it leaked and for what it must not do: reach the outside, block an event loop."""
+    offences = forbid(monkeypatch)
     is_async = inspect.iscoroutinefunction(getattr(request.node, "obj", None))
     if is_async:
         # Requested first, so torn down last, in the test's own loop: after every fixture of the test has cleaned up.
@@ -55,7 +49,8 @@ def trip_wires(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         before = Belongings()
         yield
         _settle(before)
-    assert not attempts, f"the test reached for the outside network: {sorted(set(attempts))}"
+    if offences:
+        pytest.fail(f"the test did what tests must not: {'; '.join(dict.fromkeys(offences))}", pytrace=False)
 
 
 @pytest_asyncio.fixture
@@ -165,44 +160,3 @@ def _held(sockets: set[str]) -> list[str]:
 
 def _address(address: tuple[str, int] | tuple[()] | str) -> str:
     return ":".join(map(str, address)) if isinstance(address, tuple) and address else repr(address or "nobody")
-
-
-def _refuse_outside(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    attempts: list[str] = []
-    connect, connect_ex, getaddrinfo = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
-
-    def refuse(host: object) -> None:
-        if not _is_here(host):
-            attempts.append(str(host))
-            raise OutsideNetworkError(f"tests reach nothing but loopback, and this is {host!r}")
-
-    def checked_connect(self: socket.socket, address: Any) -> None:
-        if self.family in {socket.AF_INET, socket.AF_INET6}:
-            refuse(address[0])
-        connect(self, address)
-
-    def checked_connect_ex(self: socket.socket, address: Any) -> int:
-        if self.family in {socket.AF_INET, socket.AF_INET6}:
-            refuse(address[0])
-        return connect_ex(self, address)
-
-    def checked_getaddrinfo(host: Any, *rest: Any, **options: Any) -> Any:
-        refuse(host)
-        return getaddrinfo(host, *rest, **options)
-
-    monkeypatch.setattr(socket.socket, "connect", checked_connect)
-    monkeypatch.setattr(socket.socket, "connect_ex", checked_connect_ex)
-    monkeypatch.setattr(socket, "getaddrinfo", checked_getaddrinfo)
-    return attempts
-
-
-def _is_here(host: object) -> bool:
-    if isinstance(host, bytes):
-        host = host.decode(errors="replace")
-    # No host is a wildcard to listen on; names but these would be asked of a name server.
-    if host is None or host in {"", "localhost", "0.0.0.0", "::", socket.gethostname()}:
-        return True
-    try:
-        return ipaddress.ip_address(str(host).partition("%")[0]).is_loopback
-    except ValueError:
-        return False

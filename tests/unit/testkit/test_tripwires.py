@@ -15,7 +15,7 @@ tripwires.GRACE = 0.3
 """
 
 SUITE = """
-import asyncio, socket, subprocess, threading
+import asyncio, socket, subprocess, threading, time
 import pytest
 kept = []
 
@@ -49,6 +49,22 @@ async def test_asks_a_name_server():
     with pytest.raises(OSError):
         await asyncio.open_connection("example.invalid", 80)
 
+async def test_sleeps_on_the_loop():
+    with pytest.raises(RuntimeError):
+        time.sleep(0.01)
+
+async def test_waits_for_a_process_on_the_loop():
+    try:
+        subprocess.run(["/bin/sleep", "0.1"])
+    except RuntimeError:
+        pass
+
+async def test_connects_on_the_loop():
+    server = await asyncio.start_server(print, "127.0.0.1", 0)
+    with socket.socket() as connection, pytest.raises(RuntimeError):
+        connection.connect(server.sockets[0].getsockname())
+    server.close()
+
 @pytest.fixture
 async def ticking():
     task = asyncio.create_task(asyncio.sleep(600))
@@ -63,11 +79,12 @@ async def test_is_clean(ticking):
     _, writer = await asyncio.open_connection("localhost", port)
     child = await asyncio.create_subprocess_exec("/bin/true")
     await child.wait()
-    await asyncio.to_thread(print)
+    await asyncio.to_thread(time.sleep, 0.01)
     writer.close()
 
 def test_is_clean_too():
     subprocess.run(["/bin/true"], check=True)
+    time.sleep(0.01)
     release.set()
 """
 
@@ -78,8 +95,11 @@ EXPECTED = {
     "test_leaves_a_socket": 'open sockets: ["127.0.0.1:',
     "test_leaves_a_server": 'open sockets: ["127.0.0.1:',
     "test_leaves_a_thread": "threads: [<Thread(",
-    "test_calls_home": "reached for the outside network: ['192.0.2.1']",
-    "test_asks_a_name_server": "reached for the outside network: ['example.invalid']",
+    "test_calls_home": "it reached for '192.0.2.1', outside of this machine",
+    "test_asks_a_name_server": "it reached for 'example.invalid', outside of this machine",
+    "test_sleeps_on_the_loop": "it blocked its event loop by time.sleep(0.01) at ",
+    "test_waits_for_a_process_on_the_loop": "it blocked its event loop by waiting for the process ['/bin/sleep', '0.1'] at /",
+    "test_connects_on_the_loop": "it blocked its event loop by a blocking connect at ",
 }
 
 
