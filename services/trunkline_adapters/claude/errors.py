@@ -18,7 +18,7 @@ def api_error(message: Obj, said: str) -> ErrorInfo:
         "terminal_reason": text(message, "terminal_reason"),
     }
     auth = kind in _AUTH or status == 401
-    message_text = f"{said}; {SIGN_IN}" if auth else said
+    message_text = f"{said.rstrip('. ')} ({SIGN_IN})" if auth else said
     return ErrorInfo(
         code="agent_auth" if auth else "agent_failed",
         message=message_text,
@@ -26,7 +26,12 @@ def api_error(message: Obj, said: str) -> ErrorInfo:
     )
 
 
-def result_error(result: Obj) -> ErrorInfo:
-    """The error of a result: its `errors` without the diagnostics that are not for people, else its text."""
+def result_error(result: Obj, told: ErrorInfo | None) -> ErrorInfo:
+    """The error of a result: what a message of the turn has `told` in detail, else its `errors` or its text.
+
+    Diagnostics that are not for people are left out.
+    """
     said = [line for line in strings(items(result, "errors")) if not line.startswith(DIAGNOSTIC_PREFIX)]
+    if told is not None and not said:
+        return told
     return api_error(result, "; ".join(said) or text(result, "result") or "the turn ended with an error")

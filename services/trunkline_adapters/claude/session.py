@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 UNREAD_LIMIT: Final = 8 * 1024 * 1024
 START_DEADLINE: Final = 60.0
 _PROMPTS: Final = uuid.UUID("7d5a4d0f-4c1a-5f0e-9a55-6f0d7f6c2a11")
+_PRIORITIES: Final = {"queued": "later", "steered": "next"}
+"""`next` is folded into the running turn between two rounds of tools, `later` gets a turn of its own."""
 _SIGNED_OUT: Final = ("/login", "Invalid API key", "authentication", "OAuth token")
 
 
@@ -96,6 +98,8 @@ class ClaudeSession(ConfigurableBase):
             "session_id": "",
             "uuid": prompt_uuid(command),
         }
+        if (priority := _PRIORITIES.get(delivery)) is not None:
+            line["priority"] = priority
         self._translator.prompt(line, command, delivery)
         await self._process.write_line(line)
 

@@ -7,6 +7,7 @@ from trunkline_adapters.claude.native import Obj, text
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_wire import Data
 from trunkline_wire.blocks import Block, Choice
+from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.ids import ask_id, item_id
 from trunkline_wire.session import Capabilities, McpServer
 from trunkline_wire.turn import Delivery, Trigger
@@ -32,6 +33,8 @@ class Turn:
     interrupted: bool = False
     lines_added: int = 0
     lines_removed: int = 0
+    error: ErrorInfo | None = None
+    """The last error that a message of this turn has told."""
 
 
 @dataclass

@@ -144,6 +144,8 @@ def _finished(state: State, message: Obj, native: Obj, block: Obj, index: int) -
     error = None
     if text(message, "error") or truth(message, "is_api_error_message"):
         error = api_error(message, text(block, "text") or text(message, "error") or "the model's API failed")
+        if state.turn is not None and state.lane_of(message) is None:
+            state.turn.error = error
     return MessageAssistant(
         content=[_block(state, message, block)] if block else [],
         block=index,

@@ -106,7 +106,7 @@ def completed(state: State, message: Obj, block: Obj, lane: str | None) -> list[
         _count_lines(state, details)
     data = ToolCompleted(
         status=status,
-        content=_content(name, block, details, said, exit_code),
+        content=_content(name, block, details, said, exit_code, ran=status in ("completed", "failed")),
         exit_code=exit_code,
         duration_ms=whole(details, "totalDurationMs") or whole(details, "durationMs"),
         structured=structured if isinstance(structured, dict | list) else None,
@@ -149,10 +149,10 @@ def _exit_code(name: str, details: Obj, said: str, status: ToolStatus) -> int | 
     return 0 if finished else None
 
 
-def _content(name: str, block: Obj, details: Obj, said: str, exit_code: int | None) -> list[Block]:
+def _content(name: str, block: Obj, details: Obj, said: str, exit_code: int | None, *, ran: bool) -> list[Block]:
     if (diff := _diff(details)) is not None:
         return [diff]
-    if name in _SHELLS and not truth(details, "isImage"):
+    if name in _SHELLS and ran and not truth(details, "isImage"):
         return [TerminalBlock(output=said, exit_code=exit_code)]
     if name in AGENT_TOOLS and details.get("content"):
         # The report itself; the text for the model wraps it in a frame of instructions.

@@ -1,16 +1,18 @@
 """Turns: what begins them, which prompts they took, and how they end."""
 
+import msgspec
+
 from trunkline_adapters.claude.content import blocks_of
 from trunkline_adapters.claude.errors import result_error
 from trunkline_adapters.claude.native import Obj, items, obj, strings, text, truth, whole
 from trunkline_adapters.claude.state import Prompt, State, Turn, fact
 from trunkline_adapters.claude.translate_asks import withdraw_main
 from trunkline_adapters.claude.translate_tools import cancel_open
-from trunkline_adapters.claude.usage import message_usage, turn_cost, turn_models, window_of
+from trunkline_adapters.claude.usage import message_usage, total, turn_cost, turn_models, window_of
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.blocks import Usage
 from trunkline_wire.session import SessionStatus
-from trunkline_wire.turn import Delivery, MessageUser, Outcome, Trigger, TurnCompleted, TurnStarted
+from trunkline_wire.turn import Delivery, MessageUser, ModelUsage, Outcome, Trigger, TurnCompleted, TurnStarted
 
 
 def prompted(state: State, line: Obj, command: str | None = None, delivery: Delivery = "queued") -> None:
@@ -113,22 +115,23 @@ def result(state: State, message: Obj) -> list[Out]:
     out += recover(state)
     out += cancel_open(state, cancelled)
     out += withdraw_main(state)
-    cost, total = turn_cost(state, message)
+    cost, total_cost = turn_cost(state, message)
+    models = turn_models(state, message)
     data = TurnCompleted(
         outcome=outcome,
         trigger=_trigger(turn, message),
-        error=result_error(message) if outcome == "error" else None,
+        error=result_error(message, turn.error) if outcome == "error" else None,
         structured_output=message.get("structured_output"),
-        usage=_usage(state, message),
+        usage=_usage(state, message, models),
         cost_usd=cost,
-        total_cost_usd=total,
+        total_cost_usd=total_cost,
         duration_ms=whole(message, "duration_ms"),
         api_duration_ms=whole(message, "duration_api_ms"),
         stop_reason=text(message, "stop_reason") or text(message, "terminal_reason"),
         result=text(message, "result"),
         lines_added=turn.lines_added,
         lines_removed=turn.lines_removed,
-        models=turn_models(state, message),
+        models=models,
         steps=whole(message, "num_turns"),
     )
     state.turn = None
@@ -172,19 +175,18 @@ def _outcome(turn: Turn, message: Obj) -> Outcome:
     return limits.get(terminal, "error")
 
 
-def _usage(state: State, message: Obj) -> Usage | None:
+def _usage(state: State, message: Obj, models: list[ModelUsage]) -> Usage | None:
+    """All that was used since the last result, subagents and interrupted calls included: it adds up, as the cost does.
+
+    The result's own `usage` leaves both out; it serves where the CLI does not say more.
+    """
     usage = message_usage(obj(message, "usage"))
-    if usage is None:
-        return None
-    return Usage(
-        input=usage.input,
-        output=usage.output,
-        cache_write=usage.cache_write,
-        cache_read=usage.cache_read,
-        reasoning=usage.reasoning,
-        context_used=state.context_used,
-        context_size=window_of(message, state.known.model) if state.context_used is not None else None,
-    )
+    if isinstance(message.get("model_usage_since_last_result"), dict) and models:
+        usage = total(models)
+    if usage is None or state.context_used is None:
+        return usage
+    size = window_of(message, state.known.model)
+    return msgspec.structs.replace(usage, context_used=state.context_used, context_size=size)
 
 
 def interrupting(state: State) -> None:

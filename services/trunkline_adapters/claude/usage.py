@@ -57,6 +57,18 @@ def turn_models(state: State, result: Obj) -> list[ModelUsage]:
     return [ModelUsage(model=name, usage=_model(share)) for name, share in sorted(shares.items()) if _any(share)]
 
 
+def total(models: list[ModelUsage]) -> Usage:
+    """The tokens of all models together."""
+    reasoning = [entry.usage.reasoning for entry in models if entry.usage.reasoning is not None]
+    return Usage(
+        input=sum(entry.usage.input for entry in models),
+        output=sum(entry.usage.output for entry in models),
+        cache_read=sum(entry.usage.cache_read for entry in models),
+        cache_write=sum(entry.usage.cache_write for entry in models),
+        reasoning=sum(reasoning) if reasoning else None,
+    )
+
+
 def _added(now: Obj, before: Obj) -> Obj:
     share = dict(now)
     for key in (*_TOKENS, "costUSD"):
