@@ -108,6 +108,8 @@ class Link:
                     yield Broken(mended=True)
                 cursor = opened.get("cursor") or cursor
                 yield Opened()
+                if opened.get("gap") is not None:
+                    yield Gap(opened["gap"])
                 if opened.get("snapshot") is not None:
                     yield Snapshot(opened["snapshot"])
                 async for frame in client.events():
@@ -115,7 +117,10 @@ class Link:
                     if frame.get("type") == "heartbeat":
                         continue
                     if frame.get("event") == "gap":
-                        yield Gap(frame.get("payload") or {})
+                        payload: Frame = frame.get("payload") or {}
+                        yield Gap(payload)
+                        if payload.get("snapshot") is not None:
+                            yield Snapshot(payload["snapshot"])
                     else:
                         yield Received(frame["payload"], frame.get("cursor"))
             except ConnectionLostError:

@@ -38,7 +38,7 @@ def events(session: str | None, home: Path | None, **given: Any) -> int:
 
 
 async def _events(session: str | None, home: Path | None, given: dict[str, Any]) -> int:
-    source = _from_log if given["direct"] else _followed if given["follow"] else _paged
+    source = _from_log if given["direct"] else _followed if given["follow"] else _finite
     from trunkline_cli.line import event_line, matches
     from trunkline_cli.output import ndjson
     from trunkline_wire import decode_event, encode
@@ -53,27 +53,29 @@ async def _events(session: str | None, home: Path | None, given: dict[str, Any])
     return 0
 
 
-async def _paged(session: str | None, home: Path | None, given: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-    """What there is so far, by pages of the history."""
+async def _finite(session: str | None, home: Path | None, given: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    """What there is so far: up to the event that is the last one now."""
     from trunkline_cli.context import find_session, open_link
+    from trunkline_cli.link import Received
 
     assert session is not None
-    start: str = given["start"]
-    if start == "now":
+    if given["start"] == "now":
         return
-    cursor = None if start == "start" or start.isdecimal() else start
-    begin = _Begin(int(start) if start.isdecimal() else 0)
+    begin = _Begin(given["start"])
     async with open_link(home) as link:
         session = await find_session(link, session)
-        while True:
-            where: dict[str, Any] = {"after": cursor} if cursor is not None else {"from": "start"}
-            page = await link.call("session.history", session=session, limit=500, **where)
-            for entry in page["events"]:
-                cursor = entry["cursor"]
-                if begin.reached(entry["event"]):
-                    yield entry["event"]
-            if not page["events"] or not page.get("has_more"):
-                return
+        page = await link.call("session.history", session=session, limit=1, after=begin.cursor)
+        if not page["events"]:
+            return
+        if begin.cursor is not None:
+            page = await link.call("session.history", session=session, limit=1)
+        last = page["events"][-1]["event"]["id"]
+        async for notice in link.watch(session=session, start="start", cursor=begin.cursor, deltas=False):
+            if isinstance(notice, Received):
+                if begin.reached(notice.event):
+                    yield notice.event
+                if notice.event["id"] == last:
+                    return
 
 
 async def _followed(session: str | None, home: Path | None, given: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
@@ -81,14 +83,12 @@ async def _followed(session: str | None, home: Path | None, given: dict[str, Any
     from trunkline_cli.context import find_session, open_link
     from trunkline_cli.link import Broken, Gap, Received
 
-    start: str = given["start"]
-    known = start in ("start", "now")
-    begin = _Begin(int(start) if start.isdecimal() else 0)
+    begin = _Begin(given["start"])
     async with open_link(home) as link:
         notices = link.watch(
             session=None if session is None else await find_session(link, session),
-            start="now" if start == "now" else "start",
-            cursor=None if known or start.isdecimal() else start,
+            start="now" if given["start"] == "now" else "start",
+            cursor=begin.cursor,
             patterns=list(given["types"]) or None,
             deltas=given["deltas"],
         )
@@ -127,11 +127,13 @@ async def _from_log(session: str | None, home: Path | None, given: dict[str, Any
 
 
 class _Begin:
-    """Lets events pass once an agent's event of at least `seq` was seen."""
+    """What `--from` says: a `cursor`, or a number, and then events pass once an agent's event of that `seq` was seen."""
 
-    def __init__(self, seq: int) -> None:
-        self._seq = seq
-        self._reached = seq <= 1
+    def __init__(self, start: str) -> None:
+        number = start.isdecimal()
+        self.cursor = None if number or start in ("start", "now") else start
+        self._seq = int(start) if number else 0
+        self._reached = self._seq <= 1
 
     def reached(self, event: dict[str, Any]) -> bool:
         self._reached = self._reached or int(event.get("seq") or 0) >= self._seq
