@@ -131,7 +131,7 @@ class Effects:
                 if pen.memory.session.archived:
                     pen.write(SessionResumed(how="unarchived"), cause=command.id, source=source)
             case Resume():
-                self._reopen(command, source)
+                self.reopen(command, source)
             case HandOver():
                 raise unsupported("terminal", "the session can't be handed over to a terminal")
             case _:
@@ -143,7 +143,7 @@ class Effects:
     ) -> None:
         life, capabilities = self._life, self._life.capabilities
         if self._pen.memory.session.archived:
-            self._reopen(command, source)
+            self.reopen(command, source)
         agent = await life.ensure()
         delivery: Delivery = "sent"
         if life.busy:
@@ -241,7 +241,8 @@ class Effects:
         )
         return {"session": args.session}
 
-    def _reopen(self, command: Command, source: Source | None) -> None:
+    def reopen(self, command: Command, source: Source | None) -> None:
+        """Opens a closed or archived session again: from here on its other commands count."""
         state = self._pen.memory.session
         if state.closed is not None:
             self._pen.write(SessionResumed(how="reopened"), cause=command.id, source=source)

@@ -5,6 +5,7 @@ once, so that a line of 64 MB costs its own size and linear time.
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import msgspec
@@ -88,12 +89,12 @@ def decode_line(line: bytes) -> Decoded:
     return Decoded(raw=json.dumps(text, ensure_ascii=False).encode(), reason=NOT_JSON)
 
 
-def _readings(line: bytes) -> list[bytes]:
-    readings = [line]
+def _readings(line: bytes) -> Iterator[bytes]:
+    """As it is; else repaired. Lazy: a repair reads the whole line, and nearly no line needs one."""
+    yield line
     if b"\\u" in line:
-        readings.append(replace_lone_surrogates(line))
-    readings.append(replace_lone_surrogates(line.decode(errors="replace").encode()))
-    return readings
+        yield replace_lone_surrogates(line)
+    yield replace_lone_surrogates(line.decode(errors="replace").encode())
 
 
 def kind_of(message: dict[str, Any] | None) -> str:

@@ -162,6 +162,8 @@ class Orders:
             case rules.Accept():
                 accepted = CommandAccepted(command=command.id, verb=command.verb, cmd_seq=stored.sequence)
                 self._pen.write(accepted, cause=command.id, source=source)
+                if command.verb == "resume":
+                    self._effects.reopen(command, source)  # before the next command is judged
                 self._dispatch(Job(command=command, source=source, headers=stored.headers))
 
     def _refuse_unreadable(self, stored: Stored, error: TrunklineError) -> None:

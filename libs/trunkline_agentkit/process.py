@@ -58,6 +58,8 @@ class AgentProcess:
     def __init__(
         self,
         process: asyncio.subprocess.Process,
+        transport: asyncio.SubprocessTransport,
+        ended: asyncio.Future[None],
         registration: Registration,
         watchdog: Watchdog | None,
         *,
@@ -65,6 +67,7 @@ class AgentProcess:
         recorder: Recorder | None,
     ) -> None:
         self._process = process
+        self._transport = transport
         self.registration = registration
         self._watchdog = watchdog
         self._marks = marks
@@ -73,7 +76,7 @@ class AgentProcess:
         self._closing = asyncio.Lock()
         self._exit: Exit | None = None
         self._tail = bytearray()
-        self._ended = asyncio.create_task(process.wait(), name=f"end of {registration.pid}")
+        self._ended = ended
         self._stderr = asyncio.create_task(self._read_stderr(), name=f"stderr of {registration.pid}")
 
     @property
@@ -82,7 +85,7 @@ class AgentProcess:
 
     @property
     def running(self) -> bool:
-        return self._process.returncode is None
+        return not self._ended.done()
 
     @property
     def stderr_tail(self) -> str:
@@ -144,7 +147,8 @@ class AgentProcess:
 
     async def wait(self) -> int:
         """Waits for the program's own end; its return code, negative for a signal."""
-        return await asyncio.shield(self._ended)
+        await asyncio.shield(self._ended)
+        return self._process.returncode or 0
 
     async def close(self, grace: float = 5.0) -> Exit:
         """End of input, `grace` seconds, SIGTERM to the group, five seconds, SIGKILL; then every descendant that is left.
@@ -173,13 +177,11 @@ class AgentProcess:
         family = await asyncio.to_thread(self._family)
         await end_group(self.registration.pgid, self.registration.started, self._marks)
         await end_processes(family)
-        code = await self._ended
+        code = await self.wait()
         if self._watchdog is not None:
             await self._watchdog.release()
         await self._end_stderr()
-        transport = getattr(self._process, "_transport", None)
-        if transport is not None:
-            transport.close()
+        self._transport.close()
         result = Exit(
             code=code if code >= 0 else None, signal=-code if code < 0 else None, stderr_tail=self.stderr_tail
         )
@@ -241,6 +243,19 @@ class AgentProcess:
         )
 
 
+class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
+    """Knows of the program's end when it ends; asyncio's own `wait` waits for its pipes too, which descendants may hold."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=_LIMIT, loop=loop)
+        self.ended: asyncio.Future[None] = loop.create_future()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
 Register = Callable[[Registration], Awaitable[None]]
 
 
@@ -268,7 +283,9 @@ async def start_process(
         )
     if not await asyncio.to_thread(os.access, cwd, os.X_OK):
         raise TrunklineError("bad_directory", f"directory {cwd!r} does not exist or can't be entered")
-    process = await asyncio.create_subprocess_exec(
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.subprocess_exec(
+        lambda: _Protocol(loop),
         "/bin/sh",
         "-c",
         _GATE,
@@ -280,11 +297,11 @@ async def start_process(
         stderr=asyncio.subprocess.PIPE,
         cwd=cwd,
         env=dict(environment),
-        limit=_LIMIT,
         start_new_session=True,
         pass_fds=tuple(inherit),
         preexec_fn=die_with_parent() if kernel_signal else None,
     )
+    process = asyncio.subprocess.Process(transport, protocol, loop)
     registration = Registration(
         pid=process.pid,
         pgid=process.pid,
@@ -293,6 +310,8 @@ async def start_process(
     )
     agent = AgentProcess(
         process,
+        transport,
+        protocol.ended,
         registration,
         Watchdog(process.pid),
         marks={name: environment[name] for name in marks if name in environment},

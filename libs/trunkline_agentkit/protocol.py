@@ -266,6 +266,8 @@ def refuse_options(adapter: BackendAdapter, options: SessionOptions) -> None:
     honoured = {*adapter.capabilities.options, "environment", "prompt", "keep_native"}
     if options.hold in {"auto", *adapter.capabilities.hold}:
         honoured.add("hold")
+    if adapter.capabilities.resume:
+        honoured.add("resume_native")
     lacking = [
         name
         for name in SessionOptions.__struct_fields__

@@ -27,6 +27,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import AsyncIterator
@@ -281,8 +282,12 @@ async def lines() -> AsyncIterator[bytes]:
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     def read() -> None:
-        for line in sys.stdin.buffer:
-            loop.call_soon_threadsafe(queue.put_nowait, line)
+        # Not through sys.stdin: its lock, held by a waiting thread, makes the interpreter abort when it ends.
+        rest = b""
+        while data := os.read(0, 65536):
+            *whole, rest = (rest + data).split(b"\n")
+            for line in whole:
+                loop.call_soon_threadsafe(queue.put_nowait, line)
         with contextlib.suppress(RuntimeError):  # the loop may have ended
             loop.call_soon_threadsafe(queue.put_nowait, None)
 
@@ -295,7 +300,7 @@ async def main(arguments: argparse.Namespace) -> None:
     if arguments.exit_at_start is not None:
         sys.stderr.write("demo agent: told to leave at once\n")
         sys.exit(arguments.exit_at_start)
-    states = Path(os.environ.get("TMPDIR", ".")) / "demo-agent"
+    states = Path(os.environ.get("TMPDIR", tempfile.gettempdir())).parent / "demo-agent"
     states.mkdir(exist_ok=True)
     native = arguments.session or str(uuid.uuid4())
     history: list[str] = []
