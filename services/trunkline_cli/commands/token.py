@@ -7,7 +7,8 @@ import click
 EPILOG = """\b
 Examples:
   trunkline token                                     the file's path
-  curl -H "Authorization: Bearer $(cat "$(trunkline token)")" http://127.0.0.1:30086/api/v1/session.list -d '{}'
+  curl -H "Authorization: Bearer $(cat "$(trunkline token)")" -H "Content-Type: application/json" \\
+    -d '{}' http://127.0.0.1:30086/api/v1/session.list
 
 On this machine commands need no token: they use the unix socket.
 """
