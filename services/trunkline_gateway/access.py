@@ -1,0 +1,152 @@
+"""Who may come in: Host and Origin, tokens, and the unix socket's peer. Every refusal is counted and recorded."""
+
+import os
+import pwd
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from trunkline_bus import metrics
+from trunkline_gateway import peers
+from trunkline_gateway.audit import Audit
+from trunkline_gateway.peers import Peer
+from trunkline_gateway.problems import problem
+from trunkline_gateway.roles import Principal
+from trunkline_gateway.settings import GatewaySettings
+from trunkline_gateway.tokens import Tokens
+from trunkline_wire import TrunklineError
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+SECRET_KEYS: Final = frozenset({"token", "access_token", "authorization", "auth"})
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Access:
+    """The checks of one gateway, used by the middleware and by `hello`."""
+
+    def __init__(self, settings: GatewaySettings, tokens: Tokens, audit: Audit) -> None:
+        self._hosts = LOOPBACK | set(settings.hosts)
+        self._origins = set(settings.origins)
+        self._tokens = tokens
+        self._audit = audit
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuses what must not come in, and puts security headers on what goes out."""
+        try:
+            self._check(request)
+            response = await handler(request)
+        except TrunklineError as error:
+            if error.status in (401, 403):
+                self.note_refusal(error, request)
+            response = problem(error)
+        except web.HTTPRequestEntityTooLarge:
+            response = problem(TrunklineError("too_large", "the body is over the limit"))
+        except web.HTTPException as error:
+            if error.status < 400:
+                raise
+            code = "unknown_method" if error.status in (404, 405) else "bad_params"
+            response = problem(TrunklineError(code, f"{request.method} {request.path}: {error.reason}"))
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+    def principal(self, request: web.Request) -> Principal | None:
+        """Who sent the request; None where a TCP client has shown no token yet. Raises `unauthorized`."""
+        peer = peer_of(request)
+        if peer.uid is not None:
+            if peer.uid not in (os.geteuid(), 0):
+                raise TrunklineError("unauthorized", "the socket is its owner's alone")
+            return Principal(actor=_user_name(peer.uid), role="owner", via="socket")
+        header = request.headers.get("Authorization")
+        if header is None:
+            return None
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise TrunklineError("unauthorized", "the Authorization header must be `Bearer <token>`")
+        return self.sign_in(token.strip())
+
+    def sign_in(self, token: str) -> Principal:
+        """Who a token stands for. Raises TrunklineError `unauthorized`."""
+        record = self._tokens.check(token)
+        return Principal(actor=record.actor, role=record.role, via="tcp", token=record.id)
+
+    def note_refusal(self, error: TrunklineError, request: web.Request) -> None:
+        """Count and record a refused connection or sign-in; never what it carried."""
+        metrics.GATEWAY_REFUSED.labels(error.code).inc()
+        self._audit.note(
+            "refusal",
+            "unknown",
+            code=error.code,
+            path=request.path[:128],
+            peer=str(request.remote or "socket"),
+            origin=request.headers.get("Origin", "")[:128],
+            host=request.headers.get("Host", "")[:128],
+        )
+
+    def _check(self, request: web.Request) -> None:
+        if SECRET_KEYS & {key.lower() for key in request.query}:
+            raise TrunklineError(
+                "unauthorized",
+                "a token in a URL ends up in histories and logs: revoke it, and send the next one in the header "
+                "`Authorization: Bearer` or in `hello`",
+            )
+        if peer_of(request).uid is not None:
+            return
+        host = request.headers.get("Host", "")
+        if _name(host) not in self._hosts:
+            raise TrunklineError(
+                "bad_origin", f"the Host {host[:128]!r} is not ours: add it to `hosts` if it should be"
+            )
+        origin = request.headers.get("Origin")
+        if origin is not None and origin not in self._origins and not _same(origin, host):
+            raise TrunklineError(
+                "bad_origin", f"pages of {origin[:128]!r} may not connect: add it to `origins` if they should"
+            )
+
+
+def peer_of(request: web.Request) -> Peer:
+    """The other end of a request's connection; one whose connection is gone already counts as not local."""
+    transport = request.transport
+    own = transport.get_extra_info("sockname") if transport is not None else None
+    address = transport.get_extra_info("peername") if transport is not None else None
+    if transport is not None and (isinstance(own, str) or own is None):
+        return peers.of_unix(transport.get_extra_info("socket"))
+    if not isinstance(address, tuple) or not isinstance(own, tuple):
+        return Peer(local=False)
+    return peers.of_tcp(address, own)
+
+
+def _name(host: str) -> str:
+    """The name of a Host header, without port and brackets."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _same(origin: str, host: str) -> bool:
+    parts = urlsplit(origin)
+    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid-{uid}"

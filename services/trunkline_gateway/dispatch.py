@@ -1,0 +1,94 @@
+"""One call of a method, over whatever connection: role, origin of the process, parameters, handler, metrics."""
+
+import asyncio
+import logging
+import time
+from typing import Any, Final
+
+import msgspec
+from opentelemetry.trace import SpanKind
+
+from trunkline_bus import metrics
+from trunkline_bus.trace import span
+from trunkline_gateway import peers
+from trunkline_gateway.gateway import Caller, Gateway
+from trunkline_gateway.methods import ALL
+from trunkline_gateway.registry import Method, read_params
+from trunkline_wire import TrunklineError
+
+log = logging.getLogger(__name__)
+
+READY_S: Final = 10.0
+
+
+async def call(gateway: Gateway, caller: Caller, name: str, raw: msgspec.Raw | dict[str, Any]) -> Any:
+    """The payload of a method. Raises TrunklineError; any other failure becomes `internal`."""
+    begun = time.monotonic()
+    code = "ok"
+    known = "unknown"
+    try:
+        method = _find(name)
+        known = name
+        with span(f"gateway {name}", kind=SpanKind.SERVER, attributes={"trunkline.actor": caller.principal.actor}):
+            return await _run(gateway, caller, method, raw)
+    except TrunklineError as error:
+        code = error.code
+        if error.status in (401, 403):
+            refuse(gateway, caller, name, error)
+        raise
+    except Exception as error:
+        code = "internal"
+        log.exception("method_failed", extra={"method": known})
+        raise TrunklineError("internal", "a fault of the gateway; its log has the details") from error
+    finally:
+        metrics.GATEWAY_REQUESTS.labels(known, code).inc()
+        metrics.GATEWAY_REQUEST_SECONDS.labels(known).observe(time.monotonic() - begun)
+
+
+def _find(name: str) -> Method:
+    found = ALL.get(name)
+    if found is None:
+        raise TrunklineError("unknown_method", f"there is no method {name!r}; `hello` lists them", method=name[:64])
+    return found
+
+
+def refuse(gateway: Gateway, caller: Caller, name: str, error: TrunklineError) -> None:
+    """Count, log and record a refusal."""
+    metrics.GATEWAY_REFUSED.labels(error.code).inc()
+    gateway.audit.note("refusal", caller.principal.actor, method=name[:64], code=error.code, via=caller.principal.via)
+
+
+async def _run(gateway: Gateway, caller: Caller, method: Method, raw: msgspec.Raw | dict[str, Any]) -> Any:
+    caller.principal.require(method.role, method.name)
+    params = read_params(method.params, raw)
+    if method.acts_as_person or method.role == "owner":
+        await refuse_agents(gateway, caller)
+    await require_ready(gateway)
+    return await method.handler(gateway, caller, params)
+
+
+async def require_ready(gateway: Gateway) -> None:
+    """Wait until the log is folded. Raises TrunklineError `log_unavailable` after READY_S."""
+    try:
+        async with asyncio.timeout(READY_S):
+            await gateway.directory.ready.wait()
+    except TimeoutError:
+        raise TrunklineError("log_unavailable", "the gateway still reads the log; try again in a moment") from None
+
+
+async def refuse_agents(gateway: Gateway, caller: Caller) -> None:
+    """Raises TrunklineError `agent_forbidden` for a process that belongs to an agent."""
+    if not caller.peer.local:
+        return
+    pid = await asyncio.to_thread(peers.find_pid, caller.peer)
+    if pid is None:
+        if caller.principal.via == "tcp":
+            return
+        raise TrunklineError(
+            "agent_forbidden", "the process at the other end can't be told: connect over TCP, with a token"
+        )
+    reason = await asyncio.to_thread(peers.agent_reason, pid, gateway.workers.processes(gateway.host))
+    if reason is not None:
+        raise TrunklineError(
+            "agent_forbidden", f"agents decide nothing and own nothing ({reason}): let a person do it", pid=pid
+        )

@@ -1,0 +1,40 @@
+"""What the handlers of methods work with."""
+
+import msgspec
+
+from trunkline_bus.connection import Bus
+from trunkline_gateway.audit import Audit
+from trunkline_gateway.capacity import Capacity
+from trunkline_gateway.cursors import Cursors
+from trunkline_gateway.directory import Directory
+from trunkline_gateway.hub import Hub
+from trunkline_gateway.peers import Peer
+from trunkline_gateway.requests import Requests
+from trunkline_gateway.roles import Principal
+from trunkline_gateway.settings import GatewaySettings
+from trunkline_gateway.tokens import Tokens
+from trunkline_gateway.workers import Workers
+
+
+class Gateway(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of one gateway. `host` is this host's id, `version` the product's."""
+
+    bus: Bus
+    settings: GatewaySettings
+    version: str
+    host: str
+    directory: Directory
+    hub: Hub
+    cursors: Cursors
+    tokens: Tokens
+    workers: Workers
+    audit: Audit
+    capacity: Capacity
+    requests: Requests
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who calls a method, and over which connection."""
+
+    principal: Principal
+    peer: Peer

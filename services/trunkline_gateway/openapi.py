@@ -1,0 +1,54 @@
+"""The HTTP interface as OpenAPI 3.1, made from the registry of methods: it can't go stale."""
+
+from typing import Any
+
+import msgspec
+
+from trunkline_gateway.methods import ALL
+from trunkline_wire import ERRORS
+
+
+def document(version: str) -> dict[str, Any]:
+    """The whole document, as JSON values."""
+    kinds = [method.params for method in ALL.values()]
+    (schemas, components) = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    paths = {
+        f"/api/v1/{name}": {
+            "post": {
+                "operationId": name,
+                "summary": method.summary,
+                "description": f"Needs the role `{method.role}`.",
+                "requestBody": {"content": {"application/json": {"schema": schema}}},
+                "responses": {
+                    "200": {"description": "The payload.", "content": {"application/json": {"schema": {}}}},
+                    "default": {
+                        "description": "A problem; `code` is stable.",
+                        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+                    },
+                },
+            }
+        }
+        for (name, method), schema in zip(ALL.items(), schemas, strict=True)
+    }
+    problem = {
+        "type": "object",
+        "required": ["code", "detail", "status"],
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+            "code": {"type": "string", "enum": sorted(ERRORS)},
+            "details": {"type": "object"},
+        },
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Trunkline gateway", "version": version},
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": {**components, "Problem": problem},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }

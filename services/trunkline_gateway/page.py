@@ -1,0 +1,16 @@
+"""The minimal page: three static files of the package."""
+
+from importlib import resources
+from typing import Final
+
+_ASSETS: Final = {
+    "/": ("index.html", "text/html"),
+    "/app.js": ("app.js", "text/javascript"),
+    "/app.css": ("app.css", "text/css"),
+}
+
+
+def asset(path: str) -> tuple[bytes, str]:
+    """The content and media type of a path of the page."""
+    name, media_type = _ASSETS[path]
+    return resources.files("trunkline_gateway").joinpath("static", name).read_bytes(), media_type

@@ -1,0 +1,97 @@
+"""Who is at the other end of a local connection, and whether that process belongs to an agent.
+
+An agent runs under the same user as its approver, so a credential alone can't tell them apart. Refused is every process
+with a mark of a session in its environment, or with such a process, or a registered worker, among its ancestors or the
+leaders of its group and session. Not contained is what hides on purpose from all three: a process that left its group and
+session, was adopted by init and emptied its environment, or one that drives another program of the user (a browser that is
+signed in, a terminal multiplexer's server, a debugger). Against those only another user, a container, or a policy that
+denies the agent such programs, helps.
+"""
+
+import contextlib
+import ipaddress
+import os
+import socket
+import struct
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import psutil
+
+SESSION_MARK: Final = b"TRUNKLINE_SESSION="
+_UCRED: Final = struct.Struct("3i")
+_START_SLACK_S: Final = 0.05
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """The other end. `pid` is None where this host can't tell; `local` says that it is on this host."""
+
+    local: bool
+    pid: int | None = None
+    uid: int | None = None
+    address: tuple[str, int] | None = None
+    own: tuple[str, int] | None = None
+
+
+WorkerProcess = tuple[int, float]
+"""Process id and start time (seconds since the epoch)."""
+
+
+def of_unix(transport_socket: Any) -> Peer:
+    """The peer of a unix socket, by the kernel's word (SO_PEERCRED)."""
+    raw = transport_socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    pid, uid, _ = _UCRED.unpack(raw)
+    return Peer(local=True, pid=pid or None, uid=uid)
+
+
+def of_tcp(address: tuple[Any, ...], own: tuple[Any, ...]) -> Peer:
+    """The peer of a TCP connection between `address` and our `own` end; the process is looked up later, if ever."""
+    host = ipaddress.ip_address(str(address[0]).partition("%")[0])
+    return Peer(local=host.is_loopback, address=(str(address[0]), address[1]), own=(str(own[0]), own[1]))
+
+
+def find_pid(peer: Peer) -> int | None:
+    """The process at the other end of a loopback connection; None where it belongs to another user. Takes milliseconds."""
+    if peer.pid is not None or not peer.local or peer.address is None:
+        return peer.pid
+    with contextlib.suppress(psutil.Error):
+        for connection in psutil.net_connections("tcp"):
+            if (
+                connection.pid
+                and connection.raddr
+                and tuple(connection.laddr) == peer.address
+                and tuple(connection.raddr) == peer.own
+            ):
+                return connection.pid
+    return None
+
+
+def agent_reason(pid: int, workers: Collection[WorkerProcess]) -> str | None:
+    """Why the process `pid` counts as an agent's; None if it does not. Takes milliseconds."""
+    for process in _family(pid):
+        with contextlib.suppress(psutil.Error, OSError):
+            started = process.create_time()
+            for worker, at in workers:
+                if process.pid == worker and abs(started - at) < _START_SLACK_S:
+                    return f"process {pid} runs under the worker {worker}"
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes()
+            if any(entry.startswith(SESSION_MARK) for entry in environment.split(b"\0")):
+                return f"process {process.pid} carries a session's mark"
+    return None
+
+
+def _family(pid: int) -> Iterator[psutil.Process]:
+    """The process, its ancestors, and those of the leaders of its group and session."""
+    leaders = [pid]
+    with contextlib.suppress(OSError):
+        leaders += [os.getpgid(pid), os.getsid(pid)]
+    seen: set[int] = set()
+    for leader in leaders:
+        with contextlib.suppress(psutil.Error):
+            process: psutil.Process | None = psutil.Process(leader)
+            while process is not None and process.pid not in seen:
+                seen.add(process.pid)
+                yield process
+                process = process.parent()

@@ -1,0 +1,89 @@
+"""Frames: an event encoded once for all who watch it, and the ring of the latest ones."""
+
+from collections import deque
+from typing import Final
+
+import msgspec
+
+from trunkline_wire import encode
+
+MAX_FRAMES: Final = 2_000
+MAX_BYTES: Final = 4 * 1024 * 1024
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """An event as clients get it: `raw` is the envelope verbatim, `sequence` its place in EVENTS (0 for a delta)."""
+
+    sequence: int
+    type: str
+    cursor: str
+    raw: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.raw) + 200
+
+
+class WsFrames:
+    """Renders frames for one WebSocket subscription; the expensive part is shared through `Frame.raw`."""
+
+    def __init__(self, subscription: str) -> None:
+        self._head = b'{"type":"event","subscription":' + encode(subscription) + b',"event":"'
+
+    def event(self, frame: Frame) -> bytes:
+        return b"".join(
+            (self._head, frame.type.encode(), b'","cursor":"', frame.cursor.encode(), b'","payload":', frame.raw, b"}")
+        )
+
+    def gap(self, payload: bytes) -> bytes:
+        return self._head + b'gap","payload":' + payload + b"}"
+
+
+class SseFrames:
+    """Renders frames as server-sent events; `id` is the cursor, which browsers send back as Last-Event-ID."""
+
+    def event(self, frame: Frame) -> bytes:
+        return b"".join(
+            (
+                b"id: ",
+                frame.cursor.encode(),
+                b"\nevent: ",
+                frame.type.encode(),
+                b"\ndata: ",
+                # A line break in JSON is always white space.
+                frame.raw.replace(b"\n", b" ").replace(b"\r", b" "),
+                b"\n\n",
+            )
+        )
+
+    def gap(self, payload: bytes) -> bytes:
+        return b"event: gap\ndata: " + payload + b"\n\n"
+
+
+class Ring:
+    """The latest facts of a channel: all of them above `floor`."""
+
+    def __init__(self, floor: int) -> None:
+        self.floor = floor
+        self._frames: deque[Frame] = deque()
+        self._bytes = 0
+
+    def append(self, frame: Frame) -> None:
+        self._frames.append(frame)
+        self._bytes += frame.size
+        while len(self._frames) > MAX_FRAMES or (self._bytes > MAX_BYTES and len(self._frames) > 1):
+            oldest = self._frames.popleft()
+            self._bytes -= oldest.size
+            self.floor = oldest.sequence
+
+    def above(self, sequence: int) -> list[Frame] | None:
+        """The facts above `sequence`; None where the ring no longer has all of them."""
+        if sequence < self.floor:
+            return None
+        newer: list[Frame] = []
+        for frame in reversed(self._frames):
+            if frame.sequence <= sequence:
+                break
+            newer.append(frame)
+        newer.reverse()
+        return newer

@@ -1,0 +1,110 @@
+"""Opening subscriptions: from a cursor, the start, now, or a snapshot."""
+
+from contextlib import AsyncExitStack
+from typing import Any, Final, Literal
+
+import msgspec
+
+from trunkline_bus.cursor import Gap
+from trunkline_gateway.channel import Channel
+from trunkline_gateway.cursors import position
+from trunkline_gateway.gateway import Gateway
+from trunkline_gateway.outbox import Outbox
+from trunkline_gateway.patterns import Patterns
+from trunkline_gateway.registry import Params
+from trunkline_gateway.subscription import Renders, Subscription
+from trunkline_wire.ids import check_id
+
+SNAPSHOT_SESSIONS: Final = 200
+
+
+class Subscribe(Params, frozen=True, kw_only=True):
+    """`session` absent: all sessions. A `cursor` wins over `from`."""
+
+    session: str | None = None
+    patterns: tuple[str, ...] = ("*",)
+    cursor: str | None = None
+    start: Literal["start", "now", "snapshot"] = msgspec.field(name="from", default="snapshot")
+    deltas: bool = True
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription that is not running yet, and what its client is to be told first."""
+
+    subscription: Subscription
+    cursor: str
+    gap: Gap | None = None
+    snapshot: dict[str, Any] | None = None
+
+    def payload(self, name: str) -> dict[str, Any]:
+        """The answer to `subscribe`."""
+        told: dict[str, Any] = {"subscription": name, "cursor": self.cursor}
+        if self.snapshot is not None:
+            told["snapshot"] = self.snapshot
+        if self.gap is not None:
+            told["gap"] = self.gap
+        return told
+
+
+async def open_subscription(
+    gateway: Gateway, params: Subscribe, outbox: Outbox, render: Renders, stack: AsyncExitStack
+) -> Opened:
+    """Join the channel (until `stack` is closed) and find where to begin.
+
+    Raises TrunklineError `unknown_session`, `bad_cursor`, `bad_params`.
+    """
+    patterns = Patterns(params.patterns)
+    session = params.session
+    cursor = None if params.cursor is None else gateway.cursors.read(params.cursor)
+    if session is not None:
+        check_id(session, "ses")
+        await gateway.directory.session(session)
+    channel = await stack.enter_async_context(gateway.hub.channel(session))
+    gap = None if cursor is None else await gateway.cursors.verify(cursor, session, channel.filters)
+    # No await from here on: the snapshot, the position and the count of deltas belong together.
+    snapshot: dict[str, Any] | None = None
+    deltas_seen: int | None = None
+    if cursor is not None and gap is None:
+        seen = position(cursor)
+    elif cursor is None and params.start == "start":
+        seen = 0
+    else:
+        seen, deltas_seen = channel.position, channel.deltas
+        if cursor is not None or params.start == "snapshot":
+            snapshot = make_snapshot(gateway, channel)
+    began = params.cursor if cursor is not None and gap is None else channel.cursor() if seen else None
+    return Opened(
+        subscription=Subscription(
+            gateway.bus,
+            channel,
+            gateway.cursors,
+            outbox,
+            render,
+            lambda channel: make_snapshot(gateway, channel),
+            patterns=patterns,
+            deltas=params.deltas,
+            seen=seen,
+            deltas_seen=deltas_seen,
+        ),
+        cursor=began or gateway.cursors.at(session, 0, None),
+        gap=gap,
+        snapshot=snapshot,
+    )
+
+
+def make_snapshot(gateway: Gateway, channel: Channel) -> dict[str, Any]:
+    """What is known at the channel's position: state, asks, and the text so far of blocks that are being written."""
+    directory = gateway.directory
+    if channel.session is not None:
+        return {
+            "state": directory.states.get(channel.session),
+            "asks": list(directory.asks(channel.session)),
+            "blocks": channel.blocks.open(),
+        }
+    states = sorted(directory.states.values(), key=lambda state: state.sequence, reverse=True)
+    return {
+        "sessions": states[:SNAPSHOT_SESSIONS],
+        "total": len(states),
+        "asks": [ask for ask in directory.asks() if ask.status == "open"],
+        "blocks": channel.blocks.open(),
+    }

@@ -1,0 +1,169 @@
+"""One subscription of one connection: live from the channel, or catching up from ring and stream; always in order.
+
+`sent` is the stream sequence up to which everything wanted has been queued. Only what is above it is ever queued, so
+there can be neither gap nor repetition, however often the subscription falls back to catching up.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final, Protocol
+
+import nats.errors
+
+from trunkline_bus import metrics
+from trunkline_bus.connection import Bus
+from trunkline_bus.reader import Reader
+from trunkline_gateway.channel import Channel
+from trunkline_gateway.cursors import Cursors
+from trunkline_gateway.outbox import Outbox
+from trunkline_gateway.patterns import Patterns
+from trunkline_gateway.ring import Frame
+from trunkline_wire import TrunklineError, encode, subjects
+from trunkline_wire.events import DELTA_TYPES
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+_DELTAS: Final = frozenset(kind.TYPE for kind in DELTA_TYPES)
+
+
+class Renders(Protocol):
+    """How frames look on a connection."""
+
+    def event(self, frame: Frame) -> bytes: ...
+    def gap(self, payload: bytes) -> bytes: ...
+
+
+class Snapshots(Protocol):
+    """Makes the snapshot of a session, or of all."""
+
+    def __call__(self, channel: Channel) -> dict[str, Any]: ...
+
+
+class Subscription:
+    """Run `run()` as a task. `seen` is what the client has already, `deltas_seen` the channel's count at its snapshot."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        channel: Channel,
+        cursors: Cursors,
+        outbox: Outbox,
+        render: Renders,
+        snapshot: Snapshots,
+        *,
+        patterns: Patterns,
+        deltas: bool,
+        seen: int,
+        deltas_seen: int | None,
+    ) -> None:
+        self.channel = channel
+        self.sent = seen
+        self._bus = bus
+        self._cursors = cursors
+        self._outbox = outbox
+        self._render = render
+        self._snapshot = snapshot
+        self._patterns = patterns
+        self._deltas = deltas
+        self._deltas_seen = deltas_seen
+        self._live = False
+        self._diverged = False
+        self._lagging = asyncio.Event()
+
+    @property
+    def cursor(self) -> str | None:
+        """Where the client may continue; None while it catches up (its last event says so then)."""
+        return self.channel.cursor() if self._live else None
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        self.channel.subscribers.add(self)
+        try:
+            while True:
+                self._lagging.clear()
+                try:
+                    await self._catch_up()
+                except (TrunklineError, nats.errors.Error) as error:
+                    # The directory notices a log that went back, and says so; all else passes.
+                    log.warning("catching_up_failed", extra={"session": self.channel.session, "error": str(error)})
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                await self._lagging.wait()
+        finally:
+            self.channel.subscribers.discard(self)
+
+    def offer(self, frame: Frame) -> None:
+        """Take a live frame, if the subscription is live and wants it."""
+        if not self._live or (frame.sequence and frame.sequence <= self.sent):
+            return
+        if not self._queue(frame):
+            self._live = False
+            self._lagging.set()
+            metrics.GATEWAY_LAGS.inc()
+
+    def diverged(self) -> None:
+        """The log went back: the client is told, and starts from a snapshot."""
+        self._live = False
+        self._diverged = True
+        self._lagging.set()
+
+    async def _catch_up(self) -> None:
+        while True:
+            await self._outbox.room()
+            if self._diverged:
+                await self._start_over()
+            newer = self.channel.ring.above(self.sent)
+            if newer is None:
+                await self._read_stream()
+            elif self._queue_all(newer):
+                self._join()
+                return
+
+    def _join(self) -> None:
+        """From here on live: called in the same step as the ring was read."""
+        if self._deltas and self.channel.deltas != self._deltas_seen:
+            for frame in self.channel.whole_blocks():
+                if self._wants(frame):
+                    self._outbox.force(self._render.event(frame))
+        self._deltas_seen = None
+        self._live = True
+
+    async def _read_stream(self) -> None:
+        """Read facts from the stream up to where the ring begins."""
+        until = self.channel.ring.floor
+        async with Reader(self._bus, subjects.EVENTS, self.channel.filters, after=self.sent, until=until) as reader:
+            async for batch in reader.batches():
+                for stored in batch:
+                    cursor = self._cursors.at(self.channel.session, stored.sequence, stored.id)
+                    type_ = stored.type or stored.event().type
+                    frame = Frame(sequence=stored.sequence, type=type_, cursor=cursor, raw=stored.raw)
+                    while not self._queue(frame):
+                        await self._outbox.room()
+        self.sent = max(self.sent, until)
+
+    async def _start_over(self) -> None:
+        await self.channel.opened()
+        self._diverged = False
+        self.sent, self._deltas_seen = self.channel.position, self.channel.deltas
+        payload = {
+            "reason": "log_diverged",
+            "cursor": self.channel.cursor(),
+            "snapshot": self._snapshot(self.channel),
+        }
+        self._outbox.force(self._render.gap(encode(payload)))
+
+    def _queue_all(self, frames: list[Frame]) -> bool:
+        return all(self._queue(frame) for frame in frames)
+
+    def _queue(self, frame: Frame) -> bool:
+        if self._wants(frame) and not self._outbox.push(self._render.event(frame)):
+            return False
+        if frame.sequence:
+            self.sent = frame.sequence
+        return True
+
+    def _wants(self, frame: Frame) -> bool:
+        if not frame.sequence and not self._deltas:
+            return False
+        return self._patterns.matches(frame.type)

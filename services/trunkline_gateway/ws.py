@@ -1,0 +1,321 @@
+"""The WebSocket: requests in, answers and events out, one task group a connection."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, Final, Literal
+
+import msgspec
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from trunkline_bus import metrics
+from trunkline_gateway.access import Access, peer_of
+from trunkline_gateway.dispatch import call, require_ready
+from trunkline_gateway.gateway import Caller, Gateway
+from trunkline_gateway.methods import ALL
+from trunkline_gateway.outbox import NotReadingError, Outbox
+from trunkline_gateway.problems import error_frame
+from trunkline_gateway.registry import Params, read_params
+from trunkline_gateway.ring import WsFrames
+from trunkline_gateway.roles import Principal
+from trunkline_gateway.subscribe import Subscribe, open_subscription
+from trunkline_gateway.subscription import Subscription
+from trunkline_gateway.wsframe import text_frames
+from trunkline_wire import TrunklineError, encode
+
+log = logging.getLogger(__name__)
+
+PROTOCOL: Final = 1
+HEARTBEAT_S: Final = 15.0
+SILENT_S: Final = 45.0
+HELLO_S: Final = 10.0
+HARD_LIMIT: Final = 8 * 1024 * 1024
+"""Above this a frame ends the connection; between the setting `max_frame` and this it is refused with `too_large`."""
+MAX_PARALLEL: Final = 64
+MAX_SUBSCRIPTIONS: Final = 100
+PROTOCOL_METHODS: Final = ("hello", "subscribe", "unsubscribe")
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A frame of a client."""
+
+    type: Literal["req"]
+    id: str | int
+    method: str
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Id(msgspec.Struct, frozen=True):
+    id: str | int | None = None
+
+
+class Hello(Params, frozen=True, kw_only=True):
+    protocol: int
+    client: str | None = None
+    token: str | None = None
+
+
+class Unsubscribe(Params, frozen=True, kw_only=True):
+    subscription: str
+
+
+class DroppedError(Exception):
+    """The connection has to end; `reason` is told to the client."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+_requests: Final = msgspec.json.Decoder(Request)
+_ids: Final = msgspec.json.Decoder(_Id)
+
+
+class Connection:
+    """One client. `run()` returns when the connection has ended."""
+
+    def __init__(self, gateway: Gateway, access: Access, request: web.Request) -> None:
+        self._gateway = gateway
+        self._access = access
+        self._request = request
+        self._peer = peer_of(request)
+        self._principal: Principal | None = access.principal(request)
+        self._ws = web.WebSocketResponse(
+            max_msg_size=HARD_LIMIT, compress=False, autoping=False, heartbeat=None, writer_limit=0
+        )
+        self._outbox = Outbox(self._write)
+        self._heard = time.monotonic()
+        self._parallel = asyncio.Semaphore(MAX_PARALLEL)
+        self._subscriptions: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
+        self._numbered = 0
+        self._ended: asyncio.Future[DroppedError] = asyncio.get_running_loop().create_future()
+
+    @property
+    def token(self) -> str | None:
+        return self._principal.token if self._principal is not None else None
+
+    def end(self, code: int, reason: str) -> None:
+        """End the connection from outside: the gateway stops, or the token was revoked."""
+        if not self._ended.done():
+            self._ended.set_result(DroppedError(code, reason))
+
+    async def run(self) -> web.WebSocketResponse:
+        await self._ws.prepare(self._request)
+        metrics.GATEWAY_CLIENTS.labels("ws").inc()
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                group.create_task(self._outbox.run())
+                group.create_task(self._keep_alive())
+                group.create_task(self._wait_for_end())
+                await self._receive()
+                raise DroppedError(WSCloseCode.OK, "")
+        except* DroppedError as dropped:
+            error = dropped.exceptions[0]
+            if isinstance(error, DroppedError) and error.reason:
+                await self._close(error)
+        except* NotReadingError:
+            self._abort("not_reading")
+        except* ConnectionError:
+            pass
+        except* Exception:
+            log.exception("connection_failed")
+            await self._close(DroppedError(WSCloseCode.INTERNAL_ERROR, "internal"))
+        finally:
+            metrics.GATEWAY_CLIENTS.labels("ws").dec()
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                async with asyncio.timeout(2):
+                    await self._ws.close()
+        return self._ws
+
+    async def _write(self, frames: list[bytes]) -> None:
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError
+        if len(frames) > 1:
+            # Many frames in one write cost an eighth of many writes.
+            transport.write(text_frames(frames[:-1]))
+        await self._ws.send_frame(frames[-1], WSMsgType.TEXT)
+
+    async def _receive(self) -> None:
+        while True:
+            message = await self._ws.receive()
+            self._heard = time.monotonic()
+            match message.type:
+                case WSMsgType.TEXT:
+                    await self._take(message.data.encode())
+                case WSMsgType.BINARY:
+                    await self._take(message.data)
+                case WSMsgType.PING:
+                    await self._ws.pong(message.data)
+                case WSMsgType.PONG:
+                    pass
+                case _:
+                    return
+
+    async def _take(self, raw: bytes) -> None:
+        try:
+            if len(raw) > self._gateway.settings.max_frame:
+                raise TrunklineError(
+                    "too_large",
+                    f"the frame has {len(raw)} bytes, at most {self._gateway.settings.max_frame} are allowed",
+                )
+            try:
+                request = _requests.decode(raw)
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                raise TrunklineError("bad_frame", f"not a request of the protocol: {error}") from error
+        except TrunklineError as error:
+            self._outbox.force(error_frame(_id_of(raw), error))
+            return
+        # A client with too many calls under way is not read from until some are answered.
+        await self._parallel.acquire()
+        self._group.create_task(self._answer(request))
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            if request.method in PROTOCOL_METHODS:
+                await self._protocol(request)
+            else:
+                payload = await call(self._gateway, self._caller(), request.method, request.params)
+                self._reply(request, payload)
+        except TrunklineError as error:
+            self._outbox.force(error_frame(request.id, error))
+            if error.code == "unauthorized":
+                self._access.note_refusal(error, self._request)
+                self.end(WSCloseCode.POLICY_VIOLATION, "unauthorized")
+        finally:
+            self._parallel.release()
+
+    def _reply(self, request: Request, payload: Any) -> None:
+        self._outbox.force(encode({"type": "res", "id": request.id, "ok": True, "payload": payload}))
+
+    async def _protocol(self, request: Request) -> None:
+        match request.method:
+            case "hello":
+                self._hello(request)
+            case "subscribe":
+                await self._subscribe(request)
+            case _:
+                self._unsubscribe(request)
+
+    def _caller(self) -> Caller:
+        if self._principal is None:
+            raise TrunklineError("unauthorized", "say `hello` with a token first")
+        return Caller(principal=self._principal, peer=self._peer)
+
+    def _hello(self, request: Request) -> None:
+        params = read_params(Hello, request.params)
+        if params.protocol != PROTOCOL:
+            raise TrunklineError(
+                "bad_params", f"this gateway speaks protocol {PROTOCOL}, not {params.protocol}", field="protocol"
+            )
+        if params.token is not None:
+            self._principal = self._access.sign_in(params.token)
+        caller = self._caller()
+        self._gateway.audit.note(
+            "sign_in", caller.principal.actor, via=caller.principal.via, client=(params.client or "")[:64]
+        )
+        self._reply(
+            request,
+            {
+                "protocol": PROTOCOL,
+                "version": self._gateway.version,
+                "host": self._gateway.host,
+                "actor": caller.principal.actor,
+                "role": caller.principal.role,
+                "methods": sorted([*ALL, *PROTOCOL_METHODS]),
+                "heartbeat_s": HEARTBEAT_S,
+                "silent_s": SILENT_S,
+                "max_frame": self._gateway.settings.max_frame,
+            },
+        )
+
+    async def _subscribe(self, request: Request) -> None:
+        self._caller().principal.require("viewer", "subscribe")
+        params = read_params(Subscribe, request.params)
+        if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
+            raise TrunklineError("rate_limited", f"a connection may have {MAX_SUBSCRIPTIONS} subscriptions")
+        await require_ready(self._gateway)
+        self._numbered += 1
+        name = f"sub_{self._numbered}"
+        stack = AsyncExitStack()
+        try:
+            opened = await open_subscription(self._gateway, params, self._outbox, WsFrames(name), stack)
+        except BaseException:
+            await stack.aclose()
+            raise
+        self._reply(request, opened.payload(name))
+        if opened.gap is not None:
+            self._outbox.force(WsFrames(name).gap(encode(opened.gap)))
+        task = self._group.create_task(_run_in(stack, opened.subscription.run()))
+        self._subscriptions[name] = (opened.subscription, task)
+
+    def _unsubscribe(self, request: Request) -> None:
+        params = read_params(Unsubscribe, request.params)
+        found = self._subscriptions.pop(params.subscription, None)
+        if found is None:
+            raise TrunklineError(
+                "bad_params", f"there is no subscription {params.subscription!r}", field="subscription"
+            )
+        found[1].cancel()
+        self._reply(request, {"subscription": params.subscription})
+
+    async def _keep_alive(self) -> None:
+        await asyncio.sleep(HELLO_S)
+        if self._principal is None:
+            raise DroppedError(WSCloseCode.POLICY_VIOLATION, "no_hello")
+        while True:
+            self._heartbeat()
+            await asyncio.sleep(HEARTBEAT_S)
+            # While a write is stuck our pings are too: then the outbox decides.
+            if time.monotonic() - self._heard > SILENT_S and not self._outbox.writing:
+                raise DroppedError(WSCloseCode.POLICY_VIOLATION, "silent")
+
+    def _heartbeat(self) -> None:
+        cursors = {name: cursor for name, (s, _) in self._subscriptions.items() if (cursor := s.cursor) is not None}
+        frame: dict[str, Any] = {"type": "heartbeat"}
+        if len(self._subscriptions) == 1 and cursors:
+            frame["cursor"] = next(iter(cursors.values()))
+        elif cursors:
+            frame["cursors"] = cursors
+        if not self._outbox.writing:
+            self._outbox.force(encode(frame))
+            self._group.create_task(self._ping())
+
+    async def _ping(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            await self._ws.ping()
+
+    async def _wait_for_end(self) -> None:
+        raise await self._ended
+
+    async def _close(self, dropped: DroppedError) -> None:
+        metrics.GATEWAY_DROPPED.labels(dropped.reason).inc()
+        log.info("dropped", extra={"reason": dropped.reason, "peer": str(self._request.remote or "socket")})
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(2):
+                await self._outbox.flush()
+                await self._ws.close(code=dropped.code, message=dropped.reason.encode())
+
+    def _abort(self, reason: str) -> None:
+        metrics.GATEWAY_DROPPED.labels(reason).inc()
+        log.info("dropped", extra={"reason": reason, "peer": str(self._request.remote or "socket")})
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+
+async def _run_in(stack: AsyncExitStack, running: Coroutine[Any, Any, None]) -> None:
+    async with stack:
+        await running
+
+
+def _id_of(raw: bytes) -> str | int | None:
+    """The id of a request that can't be read otherwise, so that its sender can tell which one it was."""
+    try:
+        return _ids.decode(raw).id
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
