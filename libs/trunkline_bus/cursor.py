@@ -171,7 +171,9 @@ def _bad() -> TrunklineError:
 
 
 def _pack(value: str) -> bytes | str:
-    """UUIDs and plain hex as bytes, which is half; anything else as it is."""
+    """UUIDs and plain hex as bytes, which is half; anything else as it is, nothing too."""
+    if not value:
+        return value
     if len(value) == 36 and value[8] == "-":
         try:
             packed = b"u" + uuid.UUID(value).bytes

@@ -1,19 +1,16 @@
 """How much a Reader has asked for and not yet received: pure bookkeeping of overlapping pull requests.
 
 The server does not say which request a message answers, so messages and bytes are counted over all of them. A
-request ends by a status that names what it left open, or silently where its last byte was also its limit: that one
-is forgotten when it must have expired.
+request ends by a status that names what it left open, or without a word where its last byte was also its limit: that
+one is forgotten when all bytes have come, or when it must have expired.
 """
 
 from typing import Final
 
 import msgspec
 
-OVERLAP: Final = 3
-"""Requests at a time: one being served, one behind it, one that may have ended silently."""
-
-_OVERHEAD: Final = 200
-"""Bytes of subject, reply and headers of a message, roughly: the server counts them."""
+OVERLAP: Final = 16
+"""Requests at a time, among them those that may have ended without a word. Two or three are at work."""
 
 
 class _Pull(msgspec.Struct):
@@ -42,16 +39,17 @@ class Pulls:
         self._messages = self._bytes = 0
 
     def wanted(self, now: float) -> int:
-        """For how many messages to ask now: 0 while half a window or more is under way."""
+        """For how many messages to ask now: 0 while more than half a window, or half a request's bytes, are under way."""
         for token in [token for token, pull in self._open.items() if pull.forget_at < now]:
             del self._open[token]
         if not self._open:
             self._messages = self._bytes = 0
         if len(self._open) >= OVERLAP:
             return 0
-        if self._messages > self._window // 2 and self._bytes > self.max_bytes // 2:
-            return 0
-        return max(self._window - self._messages, 1)
+        few = self._messages <= self._window // 2 and self._bytes <= 2 * self.max_bytes
+        if few or self._bytes <= self.max_bytes // 2:
+            return max(self._window - self._messages, 1)
+        return 0
 
     def sent(self, token: str, asked: int, forget_at: float) -> None:
         self._open[token] = _Pull(asked, forget_at)
@@ -59,10 +57,10 @@ class Pulls:
         self._bytes += self.max_bytes
 
     def arrived(self, size: int) -> None:
-        """A message with a body of `size` bytes came."""
+        """A message of `size` bytes came, counted as the server does: subject, reply subject, headers, body."""
         self._messages -= 1
-        self._bytes -= size + _OVERHEAD
-        if self._messages <= 0:
+        self._bytes -= size
+        if self._messages <= 0 or self._bytes <= 0:
             self.reset()
 
     def ended(self, token: str, left: int, left_bytes: int) -> None:

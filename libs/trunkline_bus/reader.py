@@ -24,7 +24,7 @@ from trunkline_bus import direct, jsapi, metrics
 from trunkline_bus.connection import Bus
 from trunkline_bus.patience import PATIENCE, UNANSWERED
 from trunkline_bus.pulls import Pulls
-from trunkline_bus.stored import Stored, make
+from trunkline_bus.stored import Stored, header_size, make
 from trunkline_wire import subjects
 from trunkline_wire.codec import timestamp
 from trunkline_wire.errors import TrunklineError
@@ -36,7 +36,7 @@ WINDOW: Final = 1000
 """Messages asked for and not yet received, at most."""
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Bytes that one pull request may bring, at most; up to three run at a time."""
+"""Bytes that one pull request may bring, at most; twice as much may be under way."""
 
 HEARTBEAT: Final = 3.0
 """Seconds between the server's signs of life on a pull that waits."""
@@ -198,7 +198,7 @@ class Reader:
         self._expected += 1
         raw = message.data
         stored = make(self.stream, int(tokens[5]), message.subject, message.headers, raw, int(tokens[7]))
-        self._pulls.arrived(len(raw))
+        self._pulls.arrived(len(message.subject) + len(message.reply) + header_size(message.headers) + len(raw))
         self._heard = self._now()
         if self._received is not None and stored.sequence <= self._received and not self._may_start_over:
             self._regressed(f"sequence {stored.sequence} came after {self._received}")

@@ -24,8 +24,9 @@ async def take_shifts(bus: Bus, key: str, work: Callable[[], Awaitable[None]], o
     holder = {"node": platform.node(), "pid": os.getpid()}
     while True:
         lease = Lease(bus, key, holder, TTL_S)
-        on_role("standing by")
-        await _await_turn(bus, lease)
+        if not await _take(bus, lease):
+            on_role("standing by")
+            await _await_turn(bus, lease)
         on_role("at work")
         log.info("shift.begins", extra={"lease": key})
         try:
@@ -37,9 +38,9 @@ async def take_shifts(bus: Bus, key: str, work: Callable[[], Awaitable[None]], o
 
 async def _await_turn(bus: Bus, lease: Lease) -> None:
     while True:
+        await asyncio.sleep(_LOOK_S)
         if await _take(bus, lease):
             return
-        await asyncio.sleep(_LOOK_S)
 
 
 async def _take(bus: Bus, lease: Lease) -> bool:
