@@ -105,6 +105,7 @@ class EmbeddedServer:
         if self.running:
             return
         self._prepare()
+        self._release_lock()  # of a server that ended by itself
         self._take_lock()
         known = self._remembered()
         name = known.name if known else f"trunkline-{uuid.uuid4().hex[:12]}"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trunkline_testkit.anthropic_api import ScriptedApi
 
+from trunkline_testkit.anthropic_api import ScriptedApi
 from trunkline_testkit.product import Client, Product
 from trunkline_wire import TrunklineError
 
@@ -18,6 +18,11 @@ async def start_session(client: Client, project: Path) -> str:
     session: str = created["session"]
     await client.call("subscribe", session=session, patterns=["*"], **{"from": "start"})
     return session
+
+
+def said(client: Client, session: str) -> list[str]:
+    """The texts of the agent's messages; what only ends a message (its usage, its stop reason) has none."""
+    return [text for e in client.events("message.assistant", session) if (text := text_of(e))]
 
 
 def text_of(event: dict[str, Any]) -> str:
@@ -33,12 +38,13 @@ async def test_a_conversation_with_two_clients(product: Product, project: Path, 
     async with await product.client() as first, await product.client(tcp=True) as second:
         session = await start_session(first, project)
 
-        await first.call("session.prompt", session=session, text="SAY=The streamed answer.")
+        await first.call("session.prompt", session=session, text="SCENARIO=slow N=20 DELAY_MS=50")
         done = await first.wait("turn.completed")
         assert done["data"]["outcome"] == "success"
-        streamed = "".join(d["data"]["text"] for d in first.events("message.delta") if d["data"]["at"] == 0)[:3]
-        assert streamed == "The"
-        assert [text_of(e) for e in first.events("message.assistant")] == ["The streamed answer."]
+        pieces = [(e["data"]["at"], e["data"]["text"]) for e in first.events("message.delta")]
+        assert len(pieces) >= 5
+        (whole,) = said(first, session)
+        assert all(whole[at : at + len(text)] == text for at, text in pieces)
 
         # the second client approves what the first one watches
         made = project / "made"
@@ -83,12 +89,12 @@ async def test_a_conversation_with_two_clients(product: Product, project: Path, 
             answers={question["questions"][0]["id"]: chosen},
         )
         await first.wait("turn.completed", count=4)
-        assert chosen in "".join(str(r) for r in api.tool_results())
+        assert chosen in "".join(str(r) for r in api.tool_results)
 
         # an interrupt
         await first.call("session.prompt", session=session, text="SCENARIO=hold")
         await first.wait("turn.started", count=5)
-        await first.wait("message.delta", lambda e: e["seq" if "seq" in e else "time"] is not None)
+        await api.wait_holding()
         await second.call("session.interrupt", session=session)
         ended = await first.wait("turn.completed", count=5)
         assert ended["data"]["outcome"] == "interrupted"
@@ -124,7 +130,7 @@ async def test_a_second_turn_after_the_worker_was_killed(product: Product, proje
 
         await client.call("session.prompt", session=session, text="SAY=two")
         await client.wait("turn.completed", count=3)
-        assert text_of(client.events("message.assistant")[-1]) == "two"
+        assert said(client, session)[-1] == "two"
         again = (await client.wait("session.initialized", count=2))["data"]["native_session"]
         assert again == native
     await assert_clean(product, session)
@@ -171,7 +177,7 @@ async def test_ten_sessions_at_once(product: Product, project: Path) -> None:
         )
         for session in sessions:
             await client.wait("turn.completed", session=session, within=120)
-            assert [text_of(e) for e in client.events("message.assistant", session)] == [f"I am {session}."]
+            assert said(client, session) == [f"I am {session}."]
         for session in sessions:
             await client.call("session.close", session=session)
             await client.wait("session.closed", session=session)
