@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from tests.integration.bus_write.sessions import AGENT, claim, created, events, new_writer, note, texts, unbroken
+
 from trunkline_bus.append import store
 from trunkline_bus.connection import Bus
 from trunkline_bus.outcome import Message
@@ -12,7 +13,6 @@ from trunkline_bus.ownership import claim as claim_raw
 from trunkline_bus.reader import read_session
 from trunkline_bus.writer import QUEUE_LIMIT, SessionWriter
 from trunkline_testkit import eventually
-from trunkline_testkit.nats import NatsServer
 from trunkline_wire import TrunklineError, encode, make_event, subjects, timestamp
 from trunkline_wire.asks import PermissionRequested
 from trunkline_wire.ids import new_session_id
@@ -57,7 +57,7 @@ async def test_no_event_of_an_agent_has_a_message_id(bus: Bus) -> None:
         assert one.headers["Nats-Expected-Last-Subject-Sequence-Subject"] == subjects.agent_fence(writer.session)
 
 
-async def test_a_claim_fences_the_owner_even_in_mid_append(bus: Bus, fresh_nats: NatsServer) -> None:
+async def test_a_claim_fences_the_owner_even_in_mid_append(bus: Bus) -> None:
     async with Bus.open(bus.settings) as other:
         old = await new_writer(bus)
         old.append(note("mine"))
@@ -157,8 +157,7 @@ async def test_an_erased_session_is_not_claimed(bus: Bus) -> None:
 async def test_a_session_that_moves_from_host_to_host_is_refused(bus: Bus) -> None:
     writers = [await new_writer(bus)]
     session = writers[0].session
-    for host in ("host-b", "host-a", "host-b"):
-        writers.append(await claim(bus, session, host=host))
+    writers += [await claim(bus, session, host=host) for host in ("host-b", "host-a", "host-b")]
     with pytest.raises(TrunklineError) as caught:
         await claim(bus, session, host="host-a")
     assert caught.value.code == "ownership_flapping"
@@ -213,7 +212,7 @@ async def test_close_stores_what_is_queued_and_refuses_more(bus: Bus) -> None:
         writer.append(note("later"))
 
 
-async def test_a_closed_connection_stops_the_writer(fresh_nats: NatsServer, bus: Bus) -> None:
+async def test_a_closed_connection_stops_the_writer(bus: Bus) -> None:
     other = await Bus.open(bus.settings)
     writer = await new_writer(other)
     await other.close()
