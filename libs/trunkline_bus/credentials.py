@@ -57,7 +57,8 @@ def writes_buckets(*buckets: str) -> tuple[str, ...]:
 _READS_LOG: Final = reads(subjects.EVENTS, f"OBJ_{subjects.BLOBS}")
 _WRITES_BLOBS: Final = (f"$O.{subjects.BLOBS}.>",)
 _DEAD_LETTERS: Final = ("trunk.dlq.*",)
-_DISCOVERY: Final = ("$SRV.>",)
+_DISCOVERY: Final = ("$SRV.>", "trunk.health.*")
+"""Services are found (ADR-32), and asked how they are."""
 _ALL_BUCKETS: Final = (
     subjects.KV_TOKENS,
     subjects.KV_DEVICES,
