@@ -32,11 +32,12 @@ class Control:
         self._prefix = uuid.uuid4().hex[:12]
         self._ended = False
 
-    async def request(self, request: Obj, *, deadline: float = DEADLINE) -> Obj:
+    async def request(self, request: Obj, *, deadline: float | None = None) -> Obj:
         """The answer's payload ({} where it has none).
 
         Raises TrunklineError `timeout`, `agent_failed`, or what the CLI's own error code means.
         """
+        deadline = DEADLINE if deadline is None else deadline
         subtype = text(request, "subtype") or "unknown"
         request_id = f"{self._prefix}-{next(self._numbers)}-{subtype}"
         message: Obj = {"type": "control_request", "request_id": request_id, "request": request}

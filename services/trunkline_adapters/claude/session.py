@@ -54,6 +54,15 @@ class ClaudeSession(ConfigurableBase):
         self._ended = False
         self._reading = asyncio.create_task(self._read(), name=f"output of {process.pid}")
 
+    @property
+    def running(self) -> bool:
+        return self._process.running
+
+    @property
+    def unread(self) -> int:
+        """Bytes of messages that nobody has read yet."""
+        return self._unread_bytes
+
     async def open(self, thinking: Thinking | None = None) -> None:
         """Introduces us to the CLI and waits until it is ready. On failure the CLI is ended.
 
@@ -78,7 +87,7 @@ class ClaudeSession(ConfigurableBase):
             return error
         if any(word in said for word in _SIGNED_OUT):
             return TrunklineError("agent_auth", f"Claude Code is not signed in: {SIGN_IN}", stderr=said[-2000:])
-        reason = said.splitlines()[-1] if said else error.message
+        reason = said.splitlines()[-1] if said else f"it printed nothing, exit code {end.code}"
         return TrunklineError(
             "agent_failed",
             f"Claude Code ended at its start: {reason}",

@@ -68,17 +68,17 @@ def events(steps: list[Step]) -> list[dict[str, Any]]:
     for step in steps:
         if not step.out:
             found.append({"line": step.line, "type": "native.message", "data": {"known": True}})
-        for one in step.out:
-            if isinstance(one, Fact | Progress):
-                found.append(
-                    {
-                        "line": step.line,
-                        "type": one.data.TYPE,
-                        "data": whole(one.data),
-                        "item": one.item,
-                        "lane": one.lane,
-                    }
-                )
+        found.extend(
+            {
+                "line": step.line,
+                "type": one.data.TYPE,
+                "data": whole(one.data),
+                "item": one.item,
+                "lane": one.lane,
+            }
+            for one in step.out
+            if isinstance(one, Fact | Progress)
+        )
     return found
 
 

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tests.unit.claude.recorded import RECORDINGS, compare, new_translator, pieces_and_blocks, replay_file
@@ -96,15 +97,17 @@ def test_every_type_survives_fields_of_a_wrong_type(wrong: object) -> None:
                 new_translator().feed({**example, inner: {**example[inner], key: wrong}})
 
 
-def _shorter(value: object) -> list[dict[str, object]]:
+def _shorter(value: object) -> list[dict[str, Any]]:
     """Every copy of an object with one field less, at any depth."""
     if not isinstance(value, dict):
         return []
-    found: list[dict[str, object]] = []
-    for key, inner in value.items():
+    whole = cast("dict[str, Any]", value)
+    found: list[dict[str, Any]] = []
+    for key, inner in whole.items():
         if key != "type":
-            found.append({other: kept for other, kept in value.items() if other != key})
-        found += [{**value, key: shorter} for shorter in _shorter(inner)]
+            found.append({other: kept for other, kept in whole.items() if other != key})
+        found.extend({**whole, key: shorter} for shorter in _shorter(inner))
         if isinstance(inner, list) and inner:
-            found += [{**value, key: [shorter, *inner[1:]]} for shorter in _shorter(inner[0])]
+            rest = cast("list[Any]", inner)
+            found.extend({**whole, key: [shorter, *rest[1:]]} for shorter in _shorter(rest[0]))
     return found

@@ -1,0 +1,131 @@
+"""A stand-in for the CLI: a program that speaks its protocol over stdio and does what the prompt says.
+
+`STAND_IN` says how it behaves as a whole: `exit` (at once, with a reason), `signed_out`, `mute` (answers no control request but
+the first), `old` (a second initialize is an error).
+"""
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+BEHAVIOUR = os.environ.get("STAND_IN", "")
+STATE: set[str] = set()
+SESSION = "0a0a0a0a-0000-4000-8000-000000000000"
+
+
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def succeed(request: str, **payload: Any) -> None:
+    say({"type": "control_response", "response": {"subtype": "success", "request_id": request, "response": payload}})
+
+
+def fail(request: str, error: str, code: str | None = None) -> None:
+    response = {"subtype": "error", "request_id": request, "error": error, "error_code": code}
+    say({"type": "control_response", "response": response})
+
+
+def hear() -> dict[str, Any] | None:
+    line = sys.stdin.readline()
+    if not line:
+        return None
+    # Like the real one: a line that is no JSON is the end.
+    return json.loads(line)
+
+
+def turn(line: dict[str, Any]) -> None:
+    uuid, content = line.get("uuid"), line["message"]["content"]
+    say({"type": "command_lifecycle", "command_uuid": uuid, "state": "queued"})
+    say({"type": "command_lifecycle", "command_uuid": uuid, "state": "started"})
+    say({"type": "system", "subtype": "init", "session_id": SESSION, "model": "m", "permissionMode": "default"})
+    said = perform(content) if isinstance(content, str) else json.dumps(content)
+    block = {"type": "text", "text": said}
+    say({"type": "assistant", "message": {"id": f"msg-{uuid}", "content": [block]}, "parent_tool_use_id": None})
+    say({"type": "result", "subtype": "success", "is_error": False, "result": said, "user_message_uuids": [uuid]})
+    say({"type": "command_lifecycle", "command_uuid": uuid, "state": "completed"})
+
+
+def perform(content: str) -> str:
+    word, _, rest = content.partition(" ")
+    match word:
+        case "ask":
+            tool = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": rest}}
+            say({"type": "assistant", "message": {"id": "msg-tool", "content": [tool]}, "parent_tool_use_id": None})
+            request = {"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "toolu_1"}
+            say({"type": "control_request", "request_id": "ask-1", "request": request | {"input": {"command": rest}}})
+            return json.dumps(answer_to("ask-1"))
+        case "request":
+            say({"type": "control_request", "request_id": "x-1", "request": {"subtype": rest}})
+            return json.dumps(answer_to("x-1"))
+        case "banner":
+            sys.stdout.write("a new version is there!\n")
+            sys.stdout.buffer.flush()
+            return "printed"
+        case "flood":
+            for number in range(int(rest)):
+                say({"type": "tool_use_summary", "summary": f"{number} " + "x" * 100_000, "preceding_tool_use_ids": []})
+            return "flooded"
+        case "die":
+            sys.stderr.write("the stand-in dies\n")
+            sys.stderr.flush()
+            os._exit(int(rest))
+        case "environment":
+            return json.dumps(dict(os.environ))
+        case _:
+            return content
+
+
+def answer_to(request: str) -> dict[str, Any]:
+    while (message := hear()) is not None:
+        if message.get("type") == "control_response" and message["response"]["request_id"] == request:
+            return message["response"]
+        if message.get("type") == "control_request":
+            control(message)
+    sys.exit(0)
+
+
+def control(message: dict[str, Any]) -> None:
+    request_id, request = message["request_id"], message["request"]
+    match request["subtype"]:
+        case "initialize" if STATE and BEHAVIOUR == "old":
+            fail(request_id, "Already initialized")
+        case "initialize":
+            STATE.add("initialized")
+            succeed(request_id, commands=[{"name": "compact", "description": "d"}], models=[{"value": "m"}])
+        case _ if BEHAVIOUR == "mute":
+            pass
+        case "set_model" | "set_max_thinking_tokens" | "interrupt" | "rename_session":
+            succeed(request_id, **{key: value for key, value in request.items() if key != "subtype"})
+        case "set_permission_mode" if request["mode"] == "sideways":
+            fail(request_id, "must be one of", "invalid_mode")
+        case subtype:
+            fail(request_id, f"Unsupported control request subtype: {subtype}", "unsupported_request")
+
+
+def main() -> None:
+    if "--version" in sys.argv:
+        print("0.0.1 (stand-in)")  # noqa: T201  # it is a program
+        return
+    if BEHAVIOUR == "exit":
+        sys.stderr.write("first line\nthis directory is cursed\n")
+        sys.exit(3)
+    if BEHAVIOUR == "signed_out":
+        sys.stderr.write("Invalid API key. Please run /login\n")
+        sys.exit(1)
+    if BEHAVIOUR == "hang":
+        time.sleep(600)
+    while (message := hear()) is not None:
+        match message.get("type"):
+            case "user":
+                turn(message)
+            case "control_request":
+                control(message)
+            case _:
+                pass
+
+
+main()
