@@ -178,7 +178,7 @@ class Effects:
             source=source,
         )
         if delivery != "steered":
-            expected = Expected(item=item, sent=delivery == "sent", source=source, headers=headers)
+            expected = Expected(sent=delivery == "sent", source=source, headers=headers)
             self._life.expect(command.id, expected)
         await self._writer.flush()
         prompt = UserPrompt(command=command.id, content=await self._inline(content), delivery=delivery)

@@ -1,6 +1,6 @@
 """What is written for an agent that is gone: everything it left open gets its end. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -9,7 +9,7 @@ from trunkline_fold.session import SessionState
 from trunkline_wire import Data
 from trunkline_wire.asks import AskWithdrawn
 from trunkline_wire.errors import ErrorInfo
-from trunkline_wire.turn import ToolCompleted, TurnCompleted
+from trunkline_wire.turn import MessageUser, ToolCompleted, TurnCompleted
 from trunkline_wire.work import ErrorRaised, TaskUpdated
 
 
@@ -20,10 +20,17 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     item: str | None = None
     turn: str | None = None
     lane: str | None = None
+    cause: str | None = None
 
 
-def leftovers(state: SessionState, asks: Iterable[str], *, error: ErrorInfo | None = None) -> list[Ending]:
-    """The ends of open tools, of running tasks, of `asks`, and of the turn, in this order."""
+def leftovers(
+    state: SessionState,
+    *,
+    asks: Iterable[str] = (),
+    queued: Mapping[str, str] | None = None,
+    error: ErrorInfo | None = None,
+) -> list[Ending]:
+    """The ends of open tools, of running tasks, of `asks`, of the turn, and of prompts that the agent had `queued`."""
     turn = state.turn.id if state.turn is not None else None
     endings = [
         Ending(
@@ -44,6 +51,10 @@ def leftovers(state: SessionState, asks: Iterable[str], *, error: ErrorInfo | No
         endings.append(
             Ending(data=TurnCompleted(outcome="aborted", trigger=state.turn.trigger, error=error), turn=turn)
         )
+    endings += [
+        Ending(data=MessageUser(content=[], delivery="cancelled", command=command), item=item, cause=command)
+        for command, item in (queued or {}).items()
+    ]
     return endings
 
 

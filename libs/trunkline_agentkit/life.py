@@ -31,16 +31,13 @@ _ENDING_GRACE: Final = 2.0
 """Seconds that an agent which has closed its output may take to leave."""
 
 
-class Expected(msgspec.Struct, kw_only=True):
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt that the agent was given and that no turn has begun for. `headers` carry the trace it belongs to."""
 
-    item: str
     sent: bool
     """To an idle agent; otherwise it waits in the agent's own queue."""
     source: Source | None = None
     headers: Mapping[str, str] | None = None
-    passed: bool = False
-    """A turn has ended since: the agent may have folded it in."""
 
 
 class AgentLife:
@@ -201,18 +198,12 @@ class AgentLife:
             error = died(exit, redact(exit.stderr_tail[-_STDERR_SHOWN:], agent.start.environment))
             failure = ErrorInfo(code=error.code, message=error.message)
             self._pen.write(error, turn=turn)
-        for ending in leftovers(state, state.open_asks, error=failure):
-            self._pen.write(ending.data, turn=ending.turn, item=ending.item, lane=ending.lane)
+        queued = dict(self._pen.memory.queued)
+        for ending in leftovers(state, asks=state.open_asks, queued=queued, error=failure):
+            self._pen.end(ending)
         for command, expected in self._expected.items():
             if expected.sent:
                 self.outcome(command, OUTCOME_UNKNOWN if agent.initialized else failure or OUTCOME_UNKNOWN)
-            elif not expected.passed:
-                self._pen.write(
-                    MessageUser(content=[], delivery="cancelled", command=command),
-                    item=expected.item,
-                    cause=command,
-                    source=expected.source,
-                )
         self._pen.write(SessionStatus(status="stopped", reason=agent.stopping or "ended"))
         metrics.AGENT_ENDS.labels(self._adapter.name, agent.stopping or ("failed" if failed else "ended")).inc()
 
@@ -249,10 +240,13 @@ class AgentLife:
             case TurnStarted() if event.cause in self._expected:
                 self._expected.pop(event.cause)
                 self.outcome(event.cause)
+            case MessageUser(command=str(command)) if command in self._expected:
+                # Taken into a running turn, or dropped by the agent: no turn of its own will come.
+                self._expected.pop(command)
+                self.outcome(command)
+                self._changed.set()
             case TurnCompleted() if event.lane is None:
                 metrics.TURNS.labels(self._adapter.name, event.data.outcome).inc()
-                for expected in self._expected.values():
-                    expected.passed = True
                 self._changed.set()
             case NativeMessage(known=False) as data:
                 version = self._pen.memory.session.version or "?"

@@ -32,6 +32,8 @@ class Memory:
         self.starts = 0
         self.handed_over: dict[str, str] = {}
         """Item ids of the user messages, by command id."""
+        self.queued: dict[str, str] = {}
+        """Items of prompts that wait in the agent's own queue, by command id: no turn has begun for them or taken them in."""
         self.caused: set[str] = set()
         """Ids of commands that a turn has begun for."""
         self._prompts: dict[str, str] = {}
@@ -50,10 +52,14 @@ class Memory:
                 self.starts = 0
             case ErrorRaised(code=code) if code in NO_START and self.starts:
                 self.starts -= 1
-            case MessageUser(command=str(command)) if event.item is not None:
+            case MessageUser(command=str(command)) as data if event.item is not None:
                 self._remember(command, event.item)
+                self.queued.pop(command, None)
+                if data.delivery == "queued":
+                    self.queued[command] = event.item
             case TurnStarted() if event.cause is not None:
                 self.caused.add(event.cause)
+                self.queued.pop(event.cause, None)
             case SessionUpdated() as data if event.cause in self.commands.commands:
                 self._chosen |= {name: value for name in _CHOSEN if (value := getattr(data, name)) is not None}
             case _:

@@ -126,8 +126,8 @@ class SessionOwner:
     def _settle_last_epoch(self) -> None:
         """Ends what an agent left open that died with its worker. Its asks ended with the claim."""
         state = self._memory.session
-        for ending in leftovers(state, ()):
-            self._pen.write(ending.data, turn=ending.turn, item=ending.item, lane=ending.lane)
+        for ending in leftovers(state, queued=dict(self._memory.queued)):
+            self._pen.end(ending)
         if state.initialized and state.closed is None and state.condition != "stopped":
             self._pen.write(SessionStatus(status="stopped", reason="worker_lost"))
 

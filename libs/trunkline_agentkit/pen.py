@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+from trunkline_agentkit.endings import Ending
 from trunkline_agentkit.memory import Memory
 from trunkline_wire import Data, Event
 from trunkline_wire.turn import DeltaKind, ToolProgress
@@ -43,3 +44,7 @@ class Pen:
         event = self.writer.append(data, **envelope)
         self.memory.fold(event)
         return event
+
+    def end(self, ending: Ending) -> Event:
+        """Appends the end of something that an agent left open."""
+        return self.write(ending.data, turn=ending.turn, item=ending.item, lane=ending.lane, cause=ending.cause)

@@ -138,7 +138,11 @@ class BackendSession(Protocol):
     """One running agent."""
 
     async def send(self, prompt: UserPrompt) -> None:
-        """Hands a user message to the agent. Raises TrunklineError `agent_failed` when it has ended."""
+        """Hands a user message to the agent. Raises TrunklineError `agent_failed` when it has ended.
+
+        The turn that it begins is a `turn.started` whose cause is `prompt.command`. A queued message that the agent folds
+        into a running turn, or drops, is told as `message.user` again: same item, delivery `steered` or `cancelled`.
+        """
         ...
 
     def messages(self) -> AsyncIterator[Native]:

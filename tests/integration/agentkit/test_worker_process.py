@@ -63,11 +63,6 @@ async def start_worker(fresh_nats: NatsServer, home: Path, tmp_path: Path) -> As
 Start = Callable[..., Any]
 
 
-def agent_of(session: str) -> psutil.Process:
-    (agent,) = [info.pid for info in marked("TRUNKLINE_SESSION", session) if "demo.agent" in info.command]
-    return psutil.Process(agent)
-
-
 async def test_kill_9_in_mid_turn_leaves_no_process_and_the_session_goes_on(hand: Hand, start_worker: Start) -> None:
     worker = await start_worker()
     session = await hand.create()
@@ -181,21 +176,22 @@ def _three(session: str) -> Any:
     return found if len(found) == 3 else None
 
 
-async def test_a_prompt_accepted_but_not_handed_over_is_done_by_the_next_worker(
+async def test_prompts_in_the_queue_of_a_killed_agent_are_told_as_cancelled(
     hand: Hand, start_worker: Start, home: Path
 ) -> None:
     worker = await start_worker()
     session = await hand.create()
     await hand.prompt(session, "ask first")
     await hand.has(session, "permission.requested")
-    agent_of(session).suspend()
     second = await hand.prompt(session, "history")
-    await hand.has(session, "command.accepted", command=second)
     await hand.has(session, "command.finished", command=second)
     worker.kill()
     await worker.wait()
     await start_worker()
     await hand.has(session, "turn.completed", outcome="aborted")
+    events = await hand.has(session, "message.user", command=second, delivery="cancelled")
+    queued, cancelled = those(events, "message.user", command=second)
+    assert queued.item == cancelled.item
     interrupt = await hand.command(session, Interrupt())
     events = await hand.has(session, "command.rejected", command=interrupt)
     assert those(events, "command.rejected", command=interrupt)[0].data.error.code == "stale_target"
