@@ -69,8 +69,8 @@ class Cells(Generic[S]):
             return None
         before = cell.state
         try:
-            # What came before an erasure will be gone from the log, and with it what froze the key.
-            after = self._view.fold(before if cell.frozen is None else self._view.initial(key), stored)
+            # What came before an erasure will be gone from the log, so it must leave no trace here either.
+            after = self._view.fold(self._view.initial(key) if erases else before, stored)
         except Exception as error:  # noqa: BLE001 - whatever a fold raises is poison
             cell.frozen = Frozen(sequence=stored.sequence, id=stored.id, error=type(error).__name__)
             cell.state = self._view.freeze(before)

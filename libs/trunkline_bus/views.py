@@ -41,7 +41,7 @@ class View(ABC, Generic[S]):
 
     @abstractmethod
     def fold(self, state: S, stored: Stored) -> S:
-        """The state after the message. What it raises freezes the key. A `session.erased` leaves no trace of what was before."""
+        """The state after the message. What it raises freezes the key. A `session.erased` comes with the initial state."""
 
     def sources(self, key: str) -> Sequence[str]:
         """Filters of EVENTS that hold every message of `key`, for folding it again."""

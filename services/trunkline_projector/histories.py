@@ -8,7 +8,6 @@ from trunkline_bus.stored import Stored
 from trunkline_bus.views import View
 from trunkline_projector.sessions import session_of
 from trunkline_wire import subjects
-from trunkline_wire.session import SessionErased
 
 VERSION: Final = 1
 
@@ -30,8 +29,6 @@ class PagesView(View[pages.Index]):
         return pages.Index()
 
     def fold(self, state: pages.Index, stored: Stored) -> pages.Index:
-        if stored.type == SessionErased.TYPE:
-            state = pages.Index()
         return pages.index_event(state, stored)
 
     def encode(self, state: pages.Index) -> bytes:
