@@ -162,7 +162,7 @@ class Product:
         self._log = home / "up.log"
 
     async def start(self, *arguments: str, within: float = 60) -> None:
-        """Starts it and waits until its state file names a gateway that answers."""
+        """Starts it and waits until it says that it is ready and its gateway answers."""
         self.home.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
@@ -186,6 +186,8 @@ class Product:
             await asyncio.sleep(0.05)
 
     async def _answers(self) -> bool:
+        if "Ready at" not in self.output():
+            return False
         try:
             url = self.state["gateway"]
             async with aiohttp.ClientSession() as http, http.get(f"{url}/health") as answer:

@@ -30,7 +30,7 @@ from trunkline_testkit.waiting import eventually, eventually_sync
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-GRACE = 3.0
+GRACE = 5.0
 """Seconds that what a test has ended may take to be gone."""
 
 _SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
