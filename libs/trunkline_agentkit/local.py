@@ -23,8 +23,12 @@ def local_start(
     fork: bool = False,
     source: Mapping[str, str] | None = None,
     recording: Path | None = None,
+    temporary: Path | None = None,
 ) -> Start:
-    """A Start for `adapter.create` or `adapter.resume`. `source` is the environment to take from; `recording` a file to write."""
+    """A Start for `adapter.create` or `adapter.resume`. `source` is the environment to take from; `recording` a file to write.
+
+    `temporary` is where the session's directory for temporary files is made, the system's own place by default.
+    """
     session = session or new_session_id()
     options = options or SessionOptions()
     incarnation = uuid7_hex()
@@ -34,7 +38,7 @@ def local_start(
         options.environment,
         session=session,
         incarnation=incarnation,
-        temporary=temporary_directory(session),
+        temporary=temporary_directory(session, temporary),
         source=source,
     )
     return Start(

@@ -10,52 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.claude_running import Running
 
 from trunkline_adapters.claude import control
 from trunkline_adapters.claude import session as session_module
 from trunkline_adapters.claude.adapter import ClaudeAdapter
-from trunkline_adapters.claude.session import ClaudeSession
-from trunkline_agentkit import Fact, Native, UserPrompt, local_start
+from trunkline_agentkit import Fact, local_start
 from trunkline_testkit import eventually
-from trunkline_wire import Data, TrunklineError
+from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, PermissionRequested
-from trunkline_wire.blocks import TextBlock
 from trunkline_wire.session import SessionInitialized, SessionOptions, SessionUpdated
 from trunkline_wire.turn import ToolSummary, TurnCompleted, TurnStarted
 from trunkline_wire.work import NativeMessage
 
 STAND_IN = Path(__file__).parent / "claude_stand_in.py"
-
-
-class Running:
-    """A session and all that it has said so far."""
-
-    def __init__(self, session: ClaudeSession) -> None:
-        self.session = session
-        self.natives: list[Native] = []
-
-    async def read(self) -> None:
-        async for native in self.session.messages():
-            self.natives.append(native)
-
-    def all(self, *kinds: type[Data]) -> list[Any]:
-        return [
-            out.data
-            for native in self.natives
-            for out in native.out
-            if isinstance(out, Fact) and isinstance(out.data, kinds)
-        ]
-
-    async def wait(self, kind: type[Data], count: int = 1) -> Any:
-        await eventually(lambda: len(self.all(kind)) >= count)
-        return self.all(kind)[count - 1]
-
-    async def say(self, text: str, command: str = "cmd_1") -> None:
-        await self.session.send(UserPrompt(command=command, content=[TextBlock(text=text)]))
-
-    async def result(self, text: str, count: int = 1) -> Any:
-        await self.say(text, f"cmd_{count}")
-        return (await self.wait(TurnCompleted, count)).result
 
 
 @pytest.fixture
