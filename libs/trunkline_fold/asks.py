@@ -31,6 +31,9 @@ from trunkline_wire.subjects import Channel
 AskStatus = Literal["open", "decided", "expired", "withdrawn", "lost"]
 AskKind = Literal["permission", "question", "plan"]
 
+VERSION: Final = 1
+"""Version of this fold, as `state.VERSION` is of the session's."""
+
 MAX_ENDED: Final = 500
 MAX_VOTES: Final = 20
 MAX_REJECTED: Final = 50
