@@ -152,13 +152,16 @@ class Blocks:
             if session is None or key[0] == session
         ]
 
-    def as_events(self) -> list[Event]:
-        """One whole-block delta for each open block, then the latest progress of each open tool and terminal."""
-        whole = [
+    def latest(self) -> list[Event]:
+        """The latest progress of each open tool and terminal."""
+        return list(self._latest.values())
+
+    def whole(self) -> list[Event]:
+        """One whole-block delta for each open block."""
+        return [
             replace(writing.event, data=replace(_delta(writing.event), at=writing.start, text=writing.text))
             for writing in self._open.values()
         ]
-        return whole + list(self._latest.values())
 
     def _is_finished(self, session: str, item: str, block: int) -> bool:
         return (session, item, block) in self._finished or (session, item, _WHOLE) in self._finished

@@ -143,9 +143,10 @@ class Channel:
         for subscriber in list(self.subscribers):
             subscriber.diverged()
 
-    def whole_blocks(self) -> list[Frame]:
-        """The open blocks as whole-block messages, for who was not there when they were streamed."""
-        return [self._delta_frame(event, None) for event in self.blocks.as_events()]
+    def under_way(self, *, blocks: bool) -> list[Frame]:
+        """For who was not there: the latest progress of tools and, with `blocks`, each open block as one whole message."""
+        events = [*(self.blocks.whole() if blocks else []), *self.blocks.latest()]
+        return [self._delta_frame(event, None) for event in events]
 
     def _on_delta(self, event: Event, raw: bytes | None) -> None:
         state = self._directory.states.get(event.session)

@@ -48,7 +48,9 @@ async def call(gateway: Gateway, caller: Caller, name: str, raw: msgspec.Raw | d
 def _find(name: str) -> Method:
     found = ALL.get(name)
     if found is None:
-        raise TrunklineError("unknown_method", f"there is no method {name!r}; `hello` lists them", method=name[:64])
+        raise TrunklineError(
+            "unknown_method", f"there is no method {name[:64]!r}; `hello` lists them", method=name[:64]
+        )
     return found
 
 

@@ -14,7 +14,7 @@ from trunkline_gateway.openapi import document
 from trunkline_gateway.page import asset
 from trunkline_gateway.sse import EventStream
 from trunkline_gateway.ws import Connection
-from trunkline_wire import TrunklineError, encode
+from trunkline_wire import TrunklineError, encode, replace_lone_surrogates
 
 Client = Connection | EventStream
 
@@ -77,8 +77,8 @@ class Routes:
         params: Any = {}
         if raw:
             try:
-                params = msgspec.json.decode(raw)
-            except (msgspec.MsgspecError, UnicodeError) as error:
+                params = msgspec.json.decode(replace_lone_surrogates(raw))
+            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
                 raise TrunklineError("bad_frame", f"the body is not JSON: {error}") from error
         caller = Caller(principal=principal, peer=peer_of(request))
         payload = await call(self._gateway, caller, request.match_info["method"], params)

@@ -63,7 +63,7 @@ def read_params(kind: type[P], raw: Any) -> P:
         if isinstance(raw, msgspec.Raw):
             return msgspec.json.decode(raw, type=kind)
         return msgspec.convert(raw, kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         found = _FIELD.search(str(error))
         details = {} if found is None else {"field": found[1] or found[2]}
         raise TrunklineError("bad_params", f"wrong parameters: {error}", **details) from error

@@ -69,9 +69,9 @@ async def open_subscription(
     elif cursor is None and params.start == "start":
         seen = 0
     else:
-        seen, deltas_seen = channel.position, channel.deltas
+        seen = channel.position
         if cursor is not None or params.start == "snapshot":
-            snapshot = make_snapshot(gateway, channel)
+            snapshot, deltas_seen = make_snapshot(gateway, channel), channel.deltas
     began = params.cursor if cursor is not None and gap is None else channel.cursor() if seen else None
     return Opened(
         subscription=Subscription(

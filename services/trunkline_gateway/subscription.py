@@ -122,10 +122,9 @@ class Subscription:
 
     def _join(self) -> None:
         """From here on live: called in the same step as the ring was read."""
-        if self._deltas and self.channel.deltas != self._deltas_seen:
-            for frame in self.channel.whole_blocks():
-                if self._wants(frame):
-                    self._outbox.force(self._render.event(frame))
+        for frame in self.channel.under_way(blocks=self.channel.deltas != self._deltas_seen):
+            if self._wants(frame):
+                self._outbox.force(self._render.event(frame))
         self._deltas_seen = None
         self._live = True
 

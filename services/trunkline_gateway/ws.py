@@ -24,7 +24,7 @@ from trunkline_gateway.roles import Principal
 from trunkline_gateway.subscribe import Subscribe, open_subscription
 from trunkline_gateway.subscription import Subscription
 from trunkline_gateway.wsframe import text_frames
-from trunkline_wire import TrunklineError, encode
+from trunkline_wire import TrunklineError, encode, replace_lone_surrogates
 
 log = logging.getLogger(__name__)
 
@@ -164,10 +164,7 @@ class Connection:
                     "too_large",
                     f"the frame has {len(raw)} bytes, at most {self._gateway.settings.max_frame} are allowed",
                 )
-            try:
-                request = _requests.decode(raw)
-            except (msgspec.MsgspecError, UnicodeError) as error:
-                raise TrunklineError("bad_frame", f"not a request of the protocol: {error}") from error
+            request = _read(raw)
         except TrunklineError as error:
             self._outbox.force(error_frame(_id_of(raw), error))
             return
@@ -313,9 +310,21 @@ async def _run_in(stack: AsyncExitStack, running: Coroutine[Any, Any, None]) -> 
         await running
 
 
+def _read(raw: bytes) -> Request:
+    """Raises TrunklineError `bad_frame`."""
+    try:
+        try:
+            return _requests.decode(raw)
+        except msgspec.DecodeError:
+            # JavaScript writes halves of surrogate pairs, which are no Unicode.
+            return _requests.decode(replace_lone_surrogates(raw))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise TrunklineError("bad_frame", f"not a request of the protocol: {error}") from error
+
+
 def _id_of(raw: bytes) -> str | int | None:
     """The id of a request that can't be read otherwise, so that its sender can tell which one it was."""
     try:
         return _ids.decode(raw).id
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None

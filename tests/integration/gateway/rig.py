@@ -88,7 +88,9 @@ class Rig:
             headers["Authorization"] = f"Bearer {token}"
         async with (
             aiohttp.ClientSession() as http,
-            http.post(f"{self.running.url}/api/v1/{method}", json=body or {}, headers=headers) as answer,
+            http.post(
+                f"{self.running.url}/api/v1/{method}", json={} if body is None else body, headers=headers
+            ) as answer,
         ):
             return answer.status, json.loads(await answer.read())
 

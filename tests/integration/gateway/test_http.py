@@ -1,0 +1,101 @@
+"""HTTP: methods, server-sent events, health, the description of the interface, the address file."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator
+
+import aiohttp
+import pytest
+from tests.integration.gateway.rig import Rig, begin_turn
+
+from trunkline_gateway.listen import tcp_socket
+
+
+@pytest.fixture
+async def http(rig: Rig) -> AsyncGenerator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(
+        base_url=rig.running.url, headers={"Authorization": f"Bearer {rig.token}"}
+    ) as session:
+        yield session
+
+
+class Sse:
+    """Events of a stream, parsed as the standard says."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def next(self) -> dict[str, str]:
+        event: dict[str, str] = {}
+        async with asyncio.timeout(10):
+            while True:
+                line = (await self._response.content.readline()).decode().rstrip("\n")
+                if not line:
+                    if "data" in event:
+                        return event
+                    event = {}
+                elif not line.startswith(":"):
+                    name, _, value = line.partition(": ")
+                    event[name] = value
+
+
+async def test_events_over_sse_and_resumed_by_last_event_id(rig: Rig, http: aiohttp.ClientSession) -> None:
+    async with await rig.session() as writer:
+        path = f"/api/v1/events?session={writer.session}"
+        async with http.get(f"{path}&from=start&patterns=turn.*,session.created") as answer:
+            assert answer.content_type == "text/event-stream"
+            events = Sse(answer)
+            assert (await events.next())["event"] == "subscribed"
+            assert json.loads((await events.next())["data"])["seq"] == 1
+            begin_turn(writer)
+            started = await events.next()
+            assert (started["event"], json.loads(started["data"])["seq"]) == ("turn.started", 3)
+        begin_turn(writer, 2)
+        await writer.flush()
+        async with http.get(path, headers={"Last-Event-ID": started["id"]}) as answer:
+            events = Sse(answer)
+            await events.next()
+            assert [json.loads((await events.next())["data"])["seq"] for _ in range(2)] == [4, 5]
+        async with http.get(f"{path}&deltas=perhaps") as answer:
+            assert (answer.status, (await answer.json(content_type=None))["code"]) == (400, "bad_params")
+
+
+async def test_health_counts_without_a_token(rig: Rig) -> None:
+    async with (
+        await rig.session(),
+        await rig.client() as client,
+        aiohttp.ClientSession() as http,
+    ):
+        await client.call("session.list")
+        async with http.get(f"{rig.running.url}/health") as answer:
+            body = await answer.json()
+        assert (answer.status, body["status"], body["clients"]) == (200, "ok", 1)
+        assert {"version", "sessions", "extensions"} <= set(body)
+
+
+async def test_the_interface_describes_itself(http: aiohttp.ClientSession) -> None:
+    async with http.get("/api/v1/openapi.json") as answer:
+        document = await answer.json()
+    assert document["openapi"].startswith("3.1")
+    prompt = document["paths"]["/api/v1/session.prompt"]["post"]
+    assert prompt["requestBody"]["content"]["application/json"]["schema"]["$ref"] in (
+        f"#/components/schemas/{name}" for name in document["components"]["schemas"]
+    )
+    assert "already_decided" in document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
+
+
+async def test_the_address_file_says_where_it_is(rig: Rig) -> None:
+    address = json.loads((rig.home / "gateway.json").read_text())
+    assert address["url"] == rig.running.url
+    assert address["socket"] == str(rig.home / "gateway.sock")
+    assert address["pid"] == os.getpid()
+    assert (rig.home / "gateway.sock").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_taken_port_moves_on_to_the_next(rig: Rig) -> None:
+    with tcp_socket("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with tcp_socket("127.0.0.1", port) as other:
+            assert other.getsockname()[1] > port
+    assert rig.running.url
