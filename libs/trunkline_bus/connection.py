@@ -12,6 +12,7 @@ import nats.errors
 from nats.js import JetStreamContext
 
 from trunkline_bus import metrics, topology
+from trunkline_bus.capacity import Capacity
 from trunkline_bus.client import Client
 from trunkline_bus.mux import Mux
 from trunkline_wire import TrunklineError
@@ -57,6 +58,8 @@ class Bus:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.mux = Mux(self.writing)
         """Requests on `writing`."""
+        self.capacity = Capacity()
+        """How full the log is, watched once there is a writer."""
 
     @classmethod
     def open(cls, settings: BusSettings) -> "_Opening":
@@ -109,6 +112,7 @@ class Bus:
     async def close(self) -> None:
         """Close all connections; what was published before is sent."""
         self._closing = True
+        await self.capacity.close()
         for connection in self._connections.values():
             await connection.close()
         if not self._ended.done():

@@ -124,3 +124,6 @@ PERMISSION_LOST_APPENDS: Final = Counter(
     "trunkline_permission_lost_appends_total", "Decisions that another replica was quicker to append."
 )
 PERMISSION_OPEN_ASKS: Final = Gauge("trunkline_permission_open_asks", "Asks that wait for a decision.")
+LOG_FILL: Final = Gauge(
+    "trunkline_log_fill_ratio", "Share of the log's max_bytes in use, 0 to 1, as a process that writes sees it."
+)

@@ -66,9 +66,9 @@ class SessionWriter:
         self.seq = ownership.seq
         """Number of the last event given to `append`."""
         self.error: TrunklineError | None = None
-        self.condition: TrunklineError | None = None
-        """What hinders the log now (`log_full`, `log_unwritable`), None while it takes events."""
         self._bus, self._agent = bus, agent
+        self._hindrance: TrunklineError | None = None
+        bus.capacity.watch(bus.js_cmd)
         self._blobs = Blobs(bus)
         self._fence = subjects.agent_fence(self.session)
         self._fact, self._ask = subjects.event(self.session, "agent.fact"), subjects.event(self.session, "agent.ask")
@@ -124,6 +124,16 @@ class SessionWriter:
             despite_flapping=despite_flapping,
         )
         return cls(bus, owned, agent)
+
+    @property
+    def condition(self) -> TrunklineError | None:
+        """What hinders the log now (`log_unwritable`, `log_full`), or that it is nearly full (`log_full` with `fill`)."""
+        return self._hindrance or self._bus.capacity.condition
+
+    @property
+    def log_fill(self) -> float:
+        """How full the log is, 0 to 1: from `capacity.ALMOST_FULL` on running turns have to end."""
+        return self._bus.capacity.fill
 
     @property
     def stored_sequence(self) -> int:
@@ -337,7 +347,7 @@ class SessionWriter:
         self._release()
 
     def _hindered(self, condition: TrunklineError | None) -> None:
-        self.condition = condition
+        self._hindrance = condition
 
     def _release(self) -> None:
         """Tell those who wait for an event or for room."""

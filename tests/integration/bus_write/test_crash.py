@@ -123,6 +123,27 @@ async def test_a_full_log_is_a_condition_then_an_error(bus: Bus, monkeypatch: py
     await writer.close()
 
 
+async def test_a_nearly_full_log_is_a_condition_before_it_refuses(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline_bus.capacity.EVERY_S", 0.05)
+    await topology.apply(bus.js, max_bytes=1_000_000)
+    writer = await new_writer(bus)
+    for _ in range(8):
+        writer.append(note("x" * 100_000))
+    await writer.flush()
+    await eventually(lambda: writer.log_fill > 0.8)
+    assert writer.condition is None
+    writer.append(note("x" * 60_000))
+    await eventually(lambda: writer.condition is not None)
+    await writer.flush()
+    assert writer.condition is not None
+    assert writer.condition.code == "log_full"
+    assert 0.85 < writer.condition.details["fill"] < 0.9
+    assert REGISTRY.get_sample_value("trunkline_log_fill_ratio") == writer.log_fill
+    await topology.apply(bus.js, max_bytes=10_000_000)
+    await eventually(lambda: writer.condition is None)
+    await writer.close()
+
+
 async def test_a_log_that_went_back_stops_the_writer(
     bus: Bus, fresh_nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
