@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 LEFTOVER_GRACE = 3.0
 NATS = "nats-server"
+BAD_SETTINGS = 2
+"""The exit code of a service that can't be helped by starting it again."""
 
 
 class Supervisor:
@@ -58,7 +60,8 @@ class Supervisor:
     async def run(self, stopping: asyncio.Event) -> None:
         """Everything up, until `stopping` is set; then everything down, also when starting fails.
 
-        Raises TrunklineError: `already_running`, `log_unavailable`, `topology_conflict`, `crash_loop`, `timeout`.
+        Raises TrunklineError: `already_running`, `log_unavailable`, `topology_conflict`, `bad_settings`, `crash_loop`,
+        `timeout`.
         """
         self.home.prepare()
         with HomeLock(self.home):
@@ -108,7 +111,10 @@ class Supervisor:
         ]
         failure: TrunklineError | None = None
         async with asyncio.TaskGroup() as group:
-            keeping = [group.create_task(self._broker.keep()), group.create_task(logs.keep_bounded(self.home.logs))]
+            keeping = [
+                group.create_task(self._broker.keep(self._broker_restarted)),
+                group.create_task(logs.keep_bounded(self.home.logs)),
+            ]
             for child in self.children:
                 group.create_task(child.run())
             try:
@@ -125,12 +131,14 @@ class Supervisor:
             raise failure
 
     async def _all_ready(self, stopping: asyncio.Event) -> bool:
-        """Wait for every service; False if told to stop meanwhile. Raises `crash_loop`, `timeout`."""
+        """Wait for every service; False if told to stop meanwhile. Raises `bad_settings`, `crash_loop`, `timeout`."""
         stop = asyncio.create_task(stopping.wait())
         try:
             async with asyncio.timeout(self.settings.start_s):
                 while not all(child.ready.is_set() for child in self.children):
                     for child in self.children:
+                        if child.last_exit == BAD_SETTINGS:
+                            raise _failed("bad_settings", f"{child.name} refuses its settings", child)
                         if child.restarts.looping:
                             raise _failed("crash_loop", f"{child.name} died {child.restarts.deaths} times", child)
                     self._news.clear()
@@ -172,6 +180,10 @@ class Supervisor:
         for child in running:
             if child.process_id in killed:
                 self._console.trouble(f"{child.name} did not end within {self.settings.drain_s:g} s and was killed")
+
+    def _broker_restarted(self) -> None:
+        self._write_state()
+        self._console.step(NATS, f"{self._broker.url}, again")
 
     def _changed(self, child: Child) -> None:
         self._news.set()

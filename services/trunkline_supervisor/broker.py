@@ -41,8 +41,8 @@ class Broker(Protocol):
         """Create what the log lacks; returns what changed. Raises `topology_conflict`, `log_full`."""
         ...
 
-    async def keep(self) -> None:
-        """Keep it running until cancelled."""
+    async def keep(self, changed: Callable[[], None]) -> None:
+        """Keep it running until cancelled; `changed` is called after each restart."""
         ...
 
     async def stop(self) -> None: ...
@@ -59,7 +59,6 @@ class OwnBroker:
         )
         self._tell = tell
         self._restarts = Restarts()
-        self._wanted = False
 
     @property
     def url(self) -> str:
@@ -74,7 +73,6 @@ class OwnBroker:
         return self._seeds
 
     async def start(self) -> None:
-        self._wanted = True
         deadline = time.monotonic() + OLD_SERVER_S
         while True:
             try:
@@ -96,7 +94,7 @@ class OwnBroker:
             limit = await asyncio.to_thread(store_limit, self.server.settings.directory / "store")
             return await topology.apply(bus.js, max_bytes=limit // 2)
 
-    async def keep(self) -> None:
+    async def keep(self, changed: Callable[[], None]) -> None:
         while True:
             begun = time.monotonic()
             if self.server.running:
@@ -109,6 +107,8 @@ class OwnBroker:
             except TrunklineError as error:
                 log.exception("nats_start_failed", extra={"code": error.code})
                 self._tell(str(error))
+            else:
+                changed()
 
     async def stop(self) -> None:
         with contextlib.suppress(TrunklineError):
@@ -144,7 +144,8 @@ class OtherBroker:
         async with Bus.open(BusSettings(url=self._url, seed_file=self._seed, name="supervisor")) as bus:
             return await topology.apply(bus.js)
 
-    async def keep(self) -> None:
+    async def keep(self, changed: Callable[[], None]) -> None:
+        del changed
         await asyncio.Event().wait()
 
     async def stop(self) -> None:

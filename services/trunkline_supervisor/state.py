@@ -33,7 +33,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
             return False
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class State(msgspec.Struct, frozen=True, kw_only=True):
     """What `state.json` holds. `gateway` and `nats` are URLs, `socket` is the path of the gateway's unix socket.
 
     Secrets have no place here: tokens and keys stay in files of their own.
