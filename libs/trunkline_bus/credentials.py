@@ -166,7 +166,7 @@ def ensure_keys(directory: Path) -> dict[str, Path]:
             seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
             fresh = file.with_suffix(".new")
             with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-                out.write(bytes(seed) + b"\n")
+                out.write(bytes(seed))
             fresh.replace(file)
     return files
 

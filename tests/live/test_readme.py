@@ -37,6 +37,13 @@ def node_modules() -> Path:
     return folder
 
 
+SEEN = ["message.user", "message.delta", "message.assistant", "permission.requested", "ask.decided", "turn.completed"]
+
+
+def missing(text: str) -> list[str]:
+    return [kind for kind in SEEN if f"{kind} " not in text]
+
+
 async def printed(product: Product, command: list[str], cwd: Path) -> str:
     """What a program prints of a session in which one turn streams text and asks."""
     async with await product.client() as client:
@@ -56,9 +63,9 @@ async def printed(product: Product, command: list[str], cwd: Path) -> str:
             async with asyncio.timeout(60):
                 # a program that has only just started may not be subscribed yet: prompt until it prints
                 number = 0
-                while "turn.completed" not in "".join(lines):
+                while missing("".join(lines)):
                     number += 1
-                    await client.call("session.prompt", session=session, text="say hello there; ask ls")
+                    await client.call("session.prompt", session=session, text="slow 20; ask ls")
                     asked = await client.wait("permission.requested", count=number)
                     await client.call("ask.answer", ask=asked["data"]["ask"], behaviour="allow")
                     await client.wait("turn.completed", count=number)
@@ -76,16 +83,13 @@ async def printed(product: Product, command: list[str], cwd: Path) -> str:
     return "".join(lines)
 
 
-SEEN = ["message.user", "message.delta", "message.assistant", "permission.requested", "ask.decided", "turn.completed"]
-
-
 async def test_the_python_program(tmp_path: Path) -> None:
     script = tmp_path / "watch.py"
     script.write_text(program("nats-py"))
     assert len([line for line in script.read_text().splitlines() if line.strip()]) <= 12
     async with running(tmp_path / "home") as product:
         text = await printed(product, [sys.executable, str(script)], tmp_path)
-    assert [kind for kind in SEEN if f"{kind} " not in text] == []
+    assert missing(text) == []
 
 
 async def test_the_npm_program(tmp_path: Path) -> None:
@@ -97,7 +101,7 @@ async def test_the_npm_program(tmp_path: Path) -> None:
             text = await printed(product, ["node", str(script)], folder)
     finally:
         script.unlink()
-    assert [kind for kind in SEEN if f"{kind} " not in text] == []
+    assert missing(text) == []
 
 
 def test_the_commands_exist() -> None:
