@@ -221,12 +221,27 @@ async def test_a_killed_agent_is_resumed_under_the_same_native_id(bench: Bench) 
         await eventually(lambda: not agent.session.running)
         assert (await agent.session.close()).signal == signal.SIGKILL
     async with bench.session(native) as agent:
-        done = await agent.turn("SAY=After.")
+        await agent.say("SAY=After.", "cmd_after")
+        done = await agent.wait(TurnCompleted)
         assert (done.outcome, done.result) == ("success", "After.")
         assert (await agent.wait(SessionInitialized)).native_session == native
     async with bench.session(native, fork=True) as agent:
-        assert (await agent.turn("SAY=Forked.")).outcome == "success"
+        await agent.say("SAY=Forked.", "cmd_forked")
+        assert (await agent.wait(TurnCompleted)).outcome == "success"
         assert (await agent.wait(SessionInitialized)).native_session != native
+
+
+async def test_a_prompt_that_the_agent_has_had_before_is_not_run_again(bench: Bench) -> None:
+    async with bench.session() as agent:
+        await agent.turn("SAY=Once.")
+        native = (await agent.wait(SessionInitialized)).native_session
+    asked = len(bench.api.requests)
+    async with bench.session(native) as agent:
+        await agent.say("SAY=Once.")
+        assert (await agent.wait(MessageUser)).delivery == "cancelled"
+        await agent.say("SAY=New.", "cmd_new")
+        assert (await agent.wait(TurnCompleted)).result == "New."
+    assert len(bench.api.requests) == asked + 1
 
 
 async def test_resuming_what_does_not_exist_fails_at_once(bench: Bench) -> None:

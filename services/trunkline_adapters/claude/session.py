@@ -55,6 +55,10 @@ class ClaudeSession(ConfigurableBase):
         self._reading = asyncio.create_task(self._read(), name=f"output of {process.pid}")
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         return self._process.running
 

@@ -67,7 +67,8 @@ def lifecycle(state: State, message: Obj) -> list[Out]:
             if state.turn is None:
                 return begin(state, [uuid])
             return _folded(state, uuid)
-        case "cancelled":
+        case "cancelled" | "completed":
+            # Completed without a start: the CLI has had this uuid before, perhaps in an earlier process, and drops it.
             prompt = next((one for one in state.prompts if one.uuid == uuid), None)
             if prompt is None:
                 return []

@@ -226,3 +226,12 @@ def test_a_prompt_that_waits_is_told_once_it_is_folded_in_or_dropped() -> None:
     assert (dropped.data.delivery, dropped.item) == ("cancelled", says.item("cmd_3"))
     (end,) = says.datas(translator, says.result(user_message_uuids=["u1", "u2"]))
     assert isinstance(end, TurnCompleted)
+
+
+def test_a_prompt_that_the_agent_has_had_before_is_told_as_dropped() -> None:
+    translator = new_translator()
+    translator.prompt(says.user_line("again", "u1"), "cmd_1")
+    (dropped,) = says.datas(translator, says.lifecycle("u1", "completed"))
+    assert isinstance(dropped, MessageUser)
+    assert dropped.delivery == "cancelled"
+    assert says.datas(translator, says.lifecycle("u1", "completed")) == []
