@@ -51,7 +51,7 @@ class Watchdog:
 
     def __init__(self, pgid: int) -> None:
         self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", 'read -r _ || kill -9 -- "-$0"', str(pgid)],
+            ["/bin/sh", "-c", 'read -r _ || kill -s KILL -- "-$0"', str(pgid)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
