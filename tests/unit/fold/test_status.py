@@ -76,6 +76,16 @@ def test_a_sent_prompt_runs_before_its_turn_begins_and_a_cancelled_one_does_not(
     assert folded(log).status == "idle"
 
 
+def test_a_turn_takes_up_the_prompts_that_were_sent_before_it() -> None:
+    log = Log()
+    log.created()
+    prompt(log, command="cmd_1")
+    prompt(log, command="cmd_2")
+    assert folded(log).pending == ["cmd_1", "cmd_2"]
+    log.agent(TurnStarted(number=1), turn="tur_1", cause="cmd_1")
+    assert folded(log).pending == []
+
+
 def test_a_prompt_that_failed_does_not_run_for_ever() -> None:
     log = Log()
     log.created()

@@ -170,12 +170,21 @@ def test_a_newer_version_is_refused_not_guessed() -> None:
 def test_old_versions_go_through_their_upcasters_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TurnStarted, "VERSION", 3)
     monkeypatch.setitem(codec.UPCASTERS, ("turn.started", 1), lambda e: {**e, "data": {"count": e["data"]["n"]}})
-    monkeypatch.setitem(codec.UPCASTERS, ("turn.started", 2), lambda e: {**e, "data": {"number": e["data"]["count"]}})
+    seen: list[set[str]] = []
+
+    def second_step(event: dict[str, Any]) -> dict[str, Any]:
+        seen.append(set(event))
+        return {**event, "data": {"number": event["data"]["count"]}}
+
+    monkeypatch.setitem(codec.UPCASTERS, ("turn.started", 2), second_step)
     native = {"big": 12345678901234567890123}
     event = decode_event(event_bytes(data={"n": 5}, seq=4, native=native))
     assert event.data == TurnStarted(number=5)
     assert (event.v, event.seq) == (3, 4)
     assert bytes(event.native) == b'{"big": 12345678901234567890123}'
+    assert seen == [{"id", "v", "session", "time", "type", "data", "seq"}], (
+        "what the agent said is no upcaster's business"
+    )
     second = decode_event(event_bytes(v=2, data={"count": 6}))
     assert second.data == TurnStarted(number=6)
 
