@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """A stand-in for the CLI: a program that speaks its protocol over stdio and does what the prompt says.
 
 `STAND_IN` says how it behaves as a whole: `exit` (at once, with a reason), `signed_out`, `mute` (answers no control request but
@@ -6,7 +7,9 @@ the first), `old` (a second initialize is an error).
 
 import json
 import os
+import queue
 import sys
+import threading
 import time
 from typing import Any
 
@@ -29,12 +32,56 @@ def fail(request: str, error: str, code: str | None = None) -> None:
     say({"type": "control_response", "response": response})
 
 
-def hear() -> dict[str, Any] | None:
-    line = sys.stdin.readline()
-    if not line:
-        return None
+LINES: "queue.Queue[str]" = queue.Queue()
+
+
+def listen() -> None:
+    for line in sys.stdin:
+        LINES.put(line)
+    LINES.put("")
+
+
+def hear(timeout: float | None = None) -> dict[str, Any] | None:
+    """The next line; None at the end of input. Raises queue.Empty after `timeout` seconds."""
+    line = LINES.get(timeout=timeout)
     # Like the real one: a line that is no JSON is the end.
-    return json.loads(line)
+    return json.loads(line) if line else None
+
+
+def stream(event: dict[str, Any]) -> None:
+    say({"type": "stream_event", "event": event, "parent_tool_use_id": None})
+
+
+def speak(message: str, words: list[str], *, pause: float = 0.0) -> bool:
+    """Streams a text and finishes it; False if it was interrupted meanwhile."""
+    stream({"type": "message_start", "message": {"id": message, "model": "m", "usage": {"input_tokens": 1}}})
+    stream({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
+    said, whole = "", True
+    for word in words:
+        said += word
+        stream({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}})
+        if pause and interrupted(pause):
+            whole = False
+            break
+    body = {"id": message, "content": [{"type": "text", "text": said}]}
+    say({"type": "assistant", "message": body, "parent_tool_use_id": None, "aborted": not whole})
+    stream({"type": "content_block_stop", "index": 0})
+    stream({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}})
+    stream({"type": "message_stop"})
+    return whole
+
+
+def interrupted(pause: float) -> bool:
+    try:
+        message = hear(pause)
+    except queue.Empty:
+        return False
+    if message is None:
+        sys.exit(0)
+    if message.get("type") == "control_request":
+        control(message)
+        return message["request"]["subtype"] == "interrupt"
+    return False
 
 
 def turn(line: dict[str, Any]) -> None:
@@ -42,10 +89,16 @@ def turn(line: dict[str, Any]) -> None:
     say({"type": "command_lifecycle", "command_uuid": uuid, "state": "queued"})
     say({"type": "command_lifecycle", "command_uuid": uuid, "state": "started"})
     say({"type": "system", "subtype": "init", "session_id": SESSION, "model": "m", "permissionMode": "default"})
-    said = perform(content) if isinstance(content, str) else json.dumps(content)
-    block = {"type": "text", "text": said}
-    say({"type": "assistant", "message": {"id": f"msg-{uuid}", "content": [block]}, "parent_tool_use_id": None})
-    say({"type": "result", "subtype": "success", "is_error": False, "result": said, "user_message_uuids": [uuid]})
+    if content == "long":
+        whole = speak(f"msg-{uuid}", [f"word{n} " for n in range(2000)], pause=0.02)
+        said = "long"
+    else:
+        said = perform(content) if isinstance(content, str) else json.dumps(content)
+        whole = speak(f"msg-{uuid}", said.split("\x00"))
+    ended: dict[str, Any] = {"subtype": "success", "is_error": False, "result": said}
+    if not whole:
+        ended = {"subtype": "error_during_execution", "is_error": True, "terminal_reason": "aborted_streaming"}
+    say({"type": "result", "user_message_uuids": [uuid], **ended})
     say({"type": "command_lifecycle", "command_uuid": uuid, "state": "completed"})
 
 
@@ -57,7 +110,17 @@ def perform(content: str) -> str:
             say({"type": "assistant", "message": {"id": "msg-tool", "content": [tool]}, "parent_tool_use_id": None})
             request = {"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "toolu_1"}
             say({"type": "control_request", "request_id": "ask-1", "request": request | {"input": {"command": rest}}})
-            return json.dumps(answer_to("ask-1"))
+            answer = answer_to("ask-1")
+            refused = answer["response"]["behavior"] == "deny"
+            result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done", "is_error": refused}
+            say({"type": "user", "message": {"role": "user", "content": [result]}, "parent_tool_use_id": None})
+            return json.dumps(answer)
+        case "question":
+            options = [{"label": "Red"}, {"label": "Blue"}]
+            asked = {"questions": [{"question": "Which?", "header": "Q", "options": options}]}
+            request = {"subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": asked}
+            say({"type": "control_request", "request_id": "ask-2", "request": request | {"tool_use_id": "toolu_2"}})
+            return json.dumps(answer_to("ask-2"))
         case "request":
             say({"type": "control_request", "request_id": "x-1", "request": {"subtype": rest}})
             return json.dumps(answer_to("x-1"))
@@ -118,6 +181,7 @@ def main() -> None:
         sys.exit(1)
     if BEHAVIOUR == "hang":
         time.sleep(600)
+    threading.Thread(target=listen, daemon=True).start()
     while (message := hear()) is not None:
         match message.get("type"):
             case "user":

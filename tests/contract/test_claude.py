@@ -3,19 +3,20 @@
 import asyncio
 import json
 import os
-import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.contract.claude_running import Running
+from tests.unit.claude.recorded import RECORDINGS
 
 from trunkline_adapters.claude import control
 from trunkline_adapters.claude import session as session_module
 from trunkline_adapters.claude.adapter import ClaudeAdapter
-from trunkline_agentkit import Fact, local_start
+from trunkline_agentkit import BackendAdapter, Fact, local_start
+from trunkline_agentkit.contract import AdapterContract, Behaviour
 from trunkline_testkit import eventually
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, PermissionRequested
@@ -26,12 +27,24 @@ from trunkline_wire.work import NativeMessage
 STAND_IN = Path(__file__).parent / "claude_stand_in.py"
 
 
+class TestClaude(AdapterContract):
+    adapter_name = "claude"
+    prompts: ClassVar[Mapping[Behaviour, str]] = {
+        "say": "hello there",
+        "long": "long",
+        "ask": "ask ls",
+        "question": "question",
+        "crash": "die 3",
+    }
+    recordings = sorted(RECORDINGS.glob("*/native.jsonl"))
+
+    def make_adapter(self) -> BackendAdapter:
+        return ClaudeAdapter({"PATH": os.environ["PATH"], "TRUNKLINE_CLAUDE_PATH": str(STAND_IN)})
+
+
 @pytest.fixture
 def adapter_source(tmp_path: Path) -> dict[str, str]:
-    program = tmp_path / "claude"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "$@"\n')
-    program.chmod(0o755)
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_CLAUDE_PATH": str(program)}
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_CLAUDE_PATH": str(STAND_IN)}
 
 
 @asynccontextmanager
