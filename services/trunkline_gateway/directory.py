@@ -5,10 +5,8 @@ same log to the same states.
 """
 
 import asyncio
-import bisect
 import contextlib
 import logging
-from array import array
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TypeVar
 
@@ -20,6 +18,7 @@ from trunkline_bus.reader import Reader
 from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AskRecord, AsksState, fold_asks
 from trunkline_fold.session import SessionState, fold_session, initial
+from trunkline_gateway.base import Base, load_base
 from trunkline_wire import Event, TrunklineError, subjects
 from trunkline_wire.work import CommandFailed, CommandFinished, CommandRejected
 
@@ -52,14 +51,14 @@ class Directory:
         self.ready = asyncio.Event()
         self._reset()
 
-    def _reset(self) -> None:
-        self.position = 0
+    def _reset(self, base: Base | None = None) -> None:
+        base = base or Base()
+        self.position = base.position
         self.last_id: str | None = None
-        self.states: dict[str, SessionState] = {}
-        self._asks: dict[str, AsksState] = {}
-        self._session_of_ask: dict[str, str] = {}
-        self._sequences: dict[str, array[int]] = {}
-        self._frozen: set[str] = set()
+        self.states: dict[str, SessionState] = dict(base.states)
+        self._asks: dict[str, AsksState] = dict(base.asks)
+        self._session_of_ask = {ask: session for session, asks in base.asks.items() for ask in asks.asks}
+        self._frozen = set(base.frozen)
         self._ends: dict[str, CommandEnd] = {}
 
     async def run(self) -> None:
@@ -78,7 +77,9 @@ class Directory:
                 await asyncio.sleep(RETRY_S)
 
     async def _read(self) -> None:
-        async with Reader(self._bus, subjects.EVENTS, [subjects.ALL_EVENTS]) as reader:
+        self._reset(await load_base(self._bus))
+        log.info("directory_begins", extra={"position": self.position, "sessions": len(self.states)})
+        async with Reader(self._bus, subjects.EVENTS, [subjects.ALL_EVENTS], after=self.position) as reader:
             async for batch in reader.batches():
                 for stored in batch:
                     self._take(stored)
@@ -99,7 +100,6 @@ class Directory:
         except TrunklineError as error:
             self._freeze(session, stored, error)
             return
-        self._sequences.setdefault(session, array("Q")).append(stored.sequence)
         self._fold(session, event, stored)
         for listener in self.listeners:
             listener.on_fact(stored, event)
@@ -147,17 +147,6 @@ class Directory:
     def command_end(self, command: str) -> CommandEnd | None:
         """How a command ended, as long as it is among the latest MAX_ENDS."""
         return self._ends.get(command)
-
-    def sequences(self, session: str) -> "array[int]":
-        """The stream sequences of a session's events, in order."""
-        return self._sequences.get(session) or array("Q")
-
-    def count_above(self, session: str | None, sequence: int) -> int:
-        """How many events of a session (or of all) stand above `sequence`."""
-        if session is not None:
-            known = self.sequences(session)
-            return len(known) - bisect.bisect_right(known, sequence)
-        return sum(len(known) - bisect.bisect_right(known, sequence) for known in self._sequences.values())
 
     def asks(self, session: str | None = None) -> Iterator[AskRecord]:
         """The asks of one session or of all, each session's in stream order."""

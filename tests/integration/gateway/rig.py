@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -84,15 +85,20 @@ class Rig:
         self, method: str, body: Any = None, *, token: str | None = None, **headers: str
     ) -> tuple[int, dict[str, Any]]:
         """A method over HTTP and TCP: the status and the body."""
+        content = json.dumps({} if body is None else body).encode()
+        headers["Content-Type"] = "application/json"
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         async with (
             aiohttp.ClientSession() as http,
-            http.post(
-                f"{self.running.url}/api/v1/{method}", json={} if body is None else body, headers=headers
-            ) as answer,
+            http.post(f"{self.running.url}/api/v1/{method}", data=io.BytesIO(content), headers=headers) as answer,
         ):
             return answer.status, json.loads(await answer.read())
+
+    async def settled(self, *writers: SessionWriter) -> None:
+        """Wait until the gateway has what the writers have appended."""
+        sequences = [await writer.flush() for writer in writers]
+        await eventually(lambda: self.running.gateway.directory.position >= max(sequences))
 
     async def session(self, session: str | None = None) -> SessionWriter:
         """A session as a worker makes it."""

@@ -33,7 +33,8 @@ class SlowClient:
 
     @property
     def transport(self) -> asyncio.Transport:
-        connection = self.ws._response.connection
+        # aiohttp has no public way to stall a client.
+        connection = self.ws._response.connection  # pyright: ignore[reportPrivateUsage]
         assert connection is not None
         assert isinstance(connection.transport, asyncio.Transport)
         return connection.transport

@@ -38,10 +38,6 @@ def second_home() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-async def settled(rig: Rig, sequence: int) -> None:
-    await eventually(lambda: rig.running.gateway.directory.position >= sequence)
-
-
 async def test_a_turn_is_seen_as_it_happens(rig: Rig) -> None:
     async with await rig.session() as writer, await rig.client() as client:
         opened = await client.call("subscribe", session=writer.session)
@@ -103,7 +99,7 @@ async def test_from_the_start_from_now_and_by_pattern(rig: Rig) -> None:
     async with await rig.session() as writer, await rig.client() as client:
         turn = begin_turn(writer)
         say(writer, ITEM, "one", turn=turn)
-        await settled(rig, await writer.flush())
+        await rig.settled(writer)
         whole = await client.call("subscribe", session=writer.session, **FROM_START)
         assert "snapshot" not in whole
         await eventually(lambda: seqs(client) == [1, 2, 3, 4])
@@ -236,7 +232,7 @@ async def test_a_cursor_too_far_back_is_a_gap(rig: Rig, monkeypatch: pytest.Monk
         cursor = (await client.call("subscribe", session=writer.session))["cursor"]
         for number in range(6):
             begin_turn(writer, number)
-        await settled(rig, await writer.flush())
+        await rig.settled(writer)
         opened = await client.call("subscribe", session=writer.session, cursor=cursor)
         assert opened["gap"]["reason"] == "too_far"
         assert opened["snapshot"]["state"]["seq"] == 13
@@ -245,7 +241,7 @@ async def test_a_cursor_too_far_back_is_a_gap(rig: Rig, monkeypatch: pytest.Monk
 async def test_a_log_that_was_made_anew_is_a_gap_for_who_watches(rig: Rig) -> None:
     async with await rig.session() as writer, await rig.client() as client:
         begin_turn(writer)
-        await settled(rig, await writer.flush())
+        await rig.settled(writer)
         await client.call("subscribe")
         await rig.bus.js.delete_stream("EVENTS")
         await topology.apply(rig.bus.js, max_bytes=256 * 1024 * 1024)
@@ -262,7 +258,7 @@ async def test_heartbeats_move_the_cursor_of_an_idle_client(rig: Rig, monkeypatc
     async with await rig.session() as idle, await rig.session() as busy, await rig.client() as client:
         await client.call("subscribe", session=idle.session)
         begin_turn(busy)
-        await settled(rig, await busy.flush())
+        await rig.settled(busy)
         beats: list[dict[str, Any]] = await eventually(
             lambda: [f for f in client.frames if f["type"] == "heartbeat" and "cursor" in f][2:]
         )
