@@ -3,8 +3,6 @@
 import asyncio
 from typing import Final
 
-from nats.errors import MaxPayloadError
-
 from trunkline_bus import leader, metrics
 from trunkline_bus.mux import Lost, Mux, NoAnswer
 from trunkline_bus.obstacles import Condition, Obstacles
@@ -71,10 +69,6 @@ async def _send(mux: Mux, message: Message, headers: dict[str, str], obstacles: 
     except NoAnswer:
         obstacles.stands("log_unwritable", "the log does not answer appends", already=leader.ACK_WITHIN_S)
         return "timeout"
-    except MaxPayloadError as error:
-        raise TrunklineError(
-            "too_large", f"a {message.type} of {len(message.payload)} bytes is over the server's limit"
-        ) from error
     if isinstance(answer, int):
         return answer
     if answer.err_code == leader.WRONG_LAST:

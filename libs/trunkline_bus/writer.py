@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Final, Self
 
 import msgspec
-import nats.errors
 
 from trunkline_bus import metrics, ownership, trace
 from trunkline_bus.append import Conflict, store
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.connection import Bus
 from trunkline_bus.deltas import DeltaBuffer, Passing
+from trunkline_bus.mux import Lost
 from trunkline_bus.outcome import Message
 from trunkline_bus.ownership import Ownership
 from trunkline_bus.shrink import LIMIT
@@ -398,10 +398,12 @@ class SessionWriter:
         )
         headers = {HEADER_ID: event.id, HEADER_TYPE: event.type}
         try:
-            await self._bus.writing.publish(self._delta, encode(event), headers=headers)
+            await self._bus.mux.send(self._delta, encode(event), headers)
             metrics.DELTAS.labels("yes" if piece.whole else "no").inc()
-        except (nats.errors.OutboundBufferLimitError, nats.errors.ConnectionClosedError):
+        except Lost:
             self._deltas.doubt()
             await self._bus.mux.connected()
-        except nats.errors.MaxPayloadError:
+        except TrunklineError as error:
+            if error.code != "too_large":
+                raise
             log.warning("delta.too_large", extra={"session": self.session, "type": event.type})

@@ -86,14 +86,14 @@ async def test_silence_becomes_a_condition_and_ends(bus: Bus, monkeypatch: pytes
     monkeypatch.setattr(obstacles, "UNWRITABLE_AFTER_S", 0.3)
     writer = await new_writer(bus)
     # Appends go unanswered on a connection that stands and whose reads are answered: a full disk looks like this.
-    real = bus.writing.publish
+    real = bus.mux.send
 
-    async def swallow(subject: str, *args: object, **options: object) -> None:
+    async def swallow(subject: str, payload: bytes, headers: dict[str, str] | None = None, *, reply: str = "") -> None:
         if not subject.startswith("trunk.ev."):
-            await real(subject, *args, **options)  # type: ignore[arg-type]  # passed through as it came
+            await real(subject, payload, headers, reply=reply)
 
     with monkeypatch.context() as broken:
-        broken.setattr(bus.writing, "publish", swallow)
+        broken.setattr(bus.mux, "send", swallow)
         writer.append(note("x"))
         await eventually(lambda: writer.condition is not None and writer.condition.code == "log_unwritable")
         assert writer.error is None

@@ -4,8 +4,10 @@ import asyncio
 
 import msgspec
 import pytest
+from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 from tests.integration.bus_write.sessions import AGENT, claim, created, events, new_writer, note, texts, unbroken
 
+from trunkline_bus import leader
 from trunkline_bus.append import store
 from trunkline_bus.connection import Bus
 from trunkline_bus.outcome import Message
@@ -239,3 +241,32 @@ async def test_an_unsendable_header_is_no_part_of_the_identity(bus: Bus) -> None
     again = await store(bus.mux, subjects.EVENTS, msgspec.structs.replace(message, headers={"X": "y"}), expected=0)
     assert again == first
     assert len(await read_session(bus, session)) == 1
+
+
+async def test_an_event_carries_the_trace_it_was_appended_in(bus: Bus) -> None:
+    context = SpanContext(0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, is_remote=False)
+    async with await new_writer(bus) as writer:
+        with use_span(NonRecordingSpan(context)):
+            writer.append(note("traced"))
+        writer.append(note("not traced"))
+        await writer.flush()
+    _, traced, plain = await read_session(bus, writer.session)
+    assert (traced.headers or {})["traceparent"] == "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+    assert "traceparent" not in (plain.headers or {})
+
+
+async def test_what_the_server_would_not_take_is_refused_here(bus: Bus) -> None:
+    """Just under the limit without its headers: the server would close the connection for good."""
+    limit = bus.writing.max_payload
+    with pytest.raises(TrunklineError, match="too_large"):
+        await bus.mux.send("trunk.obs.x", b"x" * (limit - 10), {"Trunk-Id": "id"})
+    with pytest.raises(TrunklineError, match="bad_id"):
+        await bus.mux.send("trunk.obs.x y", b"")
+    with pytest.raises(TrunklineError, match="line break"):
+        await bus.mux.send("trunk.obs.x", b"", {"Trunk-Id": "a\r\nNats-Rollup: all"})
+    await bus.mux.send("trunk.obs.x", b"x" * (limit - 200), {"Trunk-Id": "id"})
+
+    async def stored() -> bool:
+        return await leader.get(bus.mux, "OBSERVED", {"seq": 1}) is not None
+
+    await eventually(stored)
