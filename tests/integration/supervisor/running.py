@@ -1,6 +1,7 @@
 """`trunkline up` as a user starts it, for plain tests: its output, its state, its processes, its end."""
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from trunkline_testkit import eventually_sync
 from trunkline_testkit.processes import ProcessInfo, kill_all, marked, snapshot, wait_gone_sync
@@ -67,13 +69,26 @@ class Up:
     def all(self) -> list[ProcessInfo]:
         return marked("TRUNKLINE_HOME", str(self.home))
 
-    def cli(self, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """Run a command against it."""
+    def cli(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command against it, in this process: the command line's own entry point, without its start-up."""
+        from trunkline_cli.root import run
+
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            mock.patch.dict(os.environ, self.environment, clear=True),
+            mock.patch.object(sys, "stdin", io.StringIO(stdin or "")),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = run(arguments)
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+    def spawn(self, *arguments: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
+        """Run a command against it as a process of its own."""
         return subprocess.run(
             [sys.executable, "-m", "trunkline_cli", *arguments],
             env=self.environment,
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=timeout,

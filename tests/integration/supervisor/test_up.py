@@ -27,7 +27,7 @@ def test_it_is_ready_is_alone_in_its_home_and_ctrl_c_leaves_nothing(home: Path) 
             assert answer.status == 200
         modes = {name: stat.S_IMODE((home / name).stat().st_mode) for name in ("state.json", "host.json", "token")}
         assert modes == dict.fromkeys(modes, 0o600)
-        second = up.cli("up", "--port", "0")
+        second = up.spawn("up", "--port", "0")
         assert second.returncode == 1
         assert second.stderr.startswith("error: already_running:")
         assert str(up.process.pid) in second.stderr
