@@ -79,6 +79,9 @@ class Client:
 
     async def call(self, method: str, *, within: float = 30, **params: Any) -> Any:
         """The payload of a method's answer; TrunklineError with the answer's code otherwise."""
+        return await self._request(method, params, within)
+
+    async def _request(self, method: str, params: dict[str, Any], within: float) -> Any:
         self._number += 1
         number = str(self._number)
         waiting: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
@@ -89,6 +92,11 @@ class Client:
             return frame["payload"]
         error = frame["error"]
         raise TrunklineError(error["code"], error["message"], **error.get("details", {}))
+
+    async def subscribe(self, session: str, *, start: str | None = None, cursor: str | None = None) -> Any:
+        """Every event of a session: from `start` (`start`, `now`, `snapshot`), or all above a cursor."""
+        where = {"from": start} if start else {"cursor": cursor} if cursor else {}
+        return await self._request("subscribe", {"session": session, "patterns": ["*"], **where}, 30)
 
     def events(self, type_: str | None = None, session: str | None = None) -> list[Frame]:
         """The envelopes received so far, of one type or all, of one session or all."""

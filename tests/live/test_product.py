@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 async def start_session(client: Client, project: Path) -> str:
     created = await client.call("session.create", adapter="claude", cwd=str(project))
     session: str = created["session"]
-    await client.call("subscribe", session=session, patterns=["*"], **{"from": "start"})
+    await client.subscribe(session, start="start")
     return session
 
 
@@ -150,7 +150,7 @@ async def test_kill_9_with_a_turn_and_an_ask_open(product: Product, project: Pat
         seen = [e["id"] for e in client.events() if "seq" in e]
         await client.close()
         client = await product.client_when_up()
-        await client.call("subscribe", session=session, patterns=["*"], cursor=cursor)
+        await client.subscribe(session, cursor=cursor)
 
         if part == "adapters":
             # the agent died with its owner: the ask is over, the next prompt goes on

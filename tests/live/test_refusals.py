@@ -55,7 +55,7 @@ async def test_requests_that_can_not_be_served(product: Product, tmp_path: Path)
 async def test_a_verb_that_the_agent_lacks(product: Product, tmp_path: Path) -> None:
     async with await product.client() as client:
         session = (await client.call("session.create", adapter="demo", cwd=str(tmp_path)))["session"]
-        await client.call("subscribe", session=session, **{"from": "start"})
+        await client.subscribe(session, start="start")
         await client.call("session.command", session=session, verb="hand_over", args={"to": "terminal"})
         rejected = await client.wait("command.rejected")
         assert rejected["data"]["error"]["code"] == "unsupported"
@@ -65,7 +65,7 @@ async def test_a_verb_that_the_agent_lacks(product: Product, tmp_path: Path) -> 
 async def test_an_agent_that_ends_at_once(product: Product, tmp_path: Path) -> None:
     async with await product.client() as client:
         session = (await client.call("session.create", adapter="claude", cwd=str(tmp_path)))["session"]
-        await client.call("subscribe", session=session, **{"from": "start"})
+        await client.subscribe(session, start="start")
         await client.call("session.prompt", session=session, text="hello")
         failed = await client.wait("command.failed", within=60)
         assert failed["data"]["error"]["code"] == "agent_failed"

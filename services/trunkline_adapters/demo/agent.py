@@ -296,7 +296,7 @@ async def lines() -> AsyncIterator[bytes]:
         yield line
 
 
-async def main(arguments: argparse.Namespace) -> None:
+async def main(arguments: argparse.Namespace, kind: type[Agent] = Agent) -> None:
     if arguments.exit_at_start is not None:
         sys.stderr.write("demo agent: told to leave at once\n")
         sys.exit(arguments.exit_at_start)
@@ -312,7 +312,7 @@ async def main(arguments: argparse.Namespace) -> None:
         history = json.loads(old.read_text())["history"]
         if arguments.fork or arguments.new_id:
             native = str(uuid.uuid4())
-    agent = Agent(native, states / f"{native}.json", history)
+    agent = kind(native, states / f"{native}.json", history)
     agent.state.write_text(json.dumps({"history": history}))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(agent.run())
