@@ -4,7 +4,7 @@ One Intake serves one agent process. It asks no clock and does no I/O but write.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from trunkline_agentkit.manifest import Manifest
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.protocol import Context, Fact, ItemEnd, Native, Piece, Progress
+from trunkline_agentkit.spans import TurnSpans
 from trunkline_wire import Data, Event, Source
 from trunkline_wire.session import SessionInitialized
-from trunkline_wire.turn import ToolCompleted, TurnCompleted, TurnStarted
+from trunkline_wire.turn import ToolCompleted, ToolStarted, TurnCompleted, TurnStarted
 from trunkline_wire.work import NativeMessage
 
 
@@ -36,10 +37,11 @@ class Lines:
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """Who started a turn: the command, and its source, which comes back on every event of the turn."""
+    """Who started a turn: the command, its source, which comes back on every event of the turn, and the trace it belongs to."""
 
     command: str | None = None
     source: Source | None = None
+    headers: Mapping[str, str] | None = None
 
 
 class Intake:
@@ -54,6 +56,7 @@ class Intake:
         *,
         cause_of: Callable[[str | None, TurnStarted], Cause],
         on_event: Callable[[Event], None],
+        spans: TurnSpans | None = None,
     ) -> None:
         self._pen = pen
         self._context = context
@@ -61,6 +64,7 @@ class Intake:
         self._lines = lines
         self._cause_of = cause_of
         self._on_event = on_event
+        self._spans = spans or TurnSpans(manifest.name, context.session)
         self._turns = 0
         self.turn: str | None = None
         self._source: Source | None = None
@@ -99,16 +103,18 @@ class Intake:
                 data = replace(data, incarnation=self._context.incarnation)
             case _:
                 pass
-        event = self._pen.write(
-            data,
-            turn=self.turn,
-            item=fact.item,
-            lane=fact.lane,
-            cause=cause,
-            source=source,
-            origin=origin,
-            native=native if self._keeps(data) else None,
-        )
+        with self._spans.current():
+            event = self._pen.write(
+                data,
+                turn=self.turn,
+                item=fact.item,
+                lane=fact.lane,
+                cause=cause,
+                source=source,
+                origin=origin,
+                native=native if self._keeps(data) else None,
+            )
+        self._trace(event)
         if ends:
             self.turn, self._source = None, None
         self._on_event(event)
@@ -118,7 +124,19 @@ class Intake:
         self.turn = turn_id(self._context.session, self._context.incarnation, self._turns)
         cause = self._cause_of(fact.cause, data)
         self._source = fact.source or cause.source
+        self._spans.begin(cause.headers, self._pen.memory.session.model)
         return replace(data, number=self._pen.memory.session.turns + 1), cause.command, self._source
+
+    def _trace(self, event: Event) -> None:
+        match event.data:
+            case ToolStarted() as data if event.item is not None:
+                self._spans.begin_tool(event.item, data)
+            case ToolCompleted() as data if event.item is not None:
+                self._spans.end_tool(event.item, data)
+            case TurnCompleted() as data if event.lane is None:
+                self._spans.end(data)
+            case _:
+                pass
 
     def _close_tools(self) -> None:
         """Some agents never say how a tool ended that an interruption cut off."""

@@ -1,6 +1,7 @@
 """The life of a session's agent: started when it is needed, followed while it runs, settled when it is gone."""
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -17,6 +18,7 @@ from trunkline_agentkit.redact import redact
 from trunkline_agentkit.rules import OUTCOME_UNKNOWN
 from trunkline_agentkit.running import Running, Starter
 from trunkline_agentkit.settings import OwnerSettings
+from trunkline_agentkit.spans import TurnSpans
 from trunkline_bus import metrics
 from trunkline_bus.writer import SessionWriter
 from trunkline_wire import AgentRef, ErrorInfo, Event, Source, TrunklineError
@@ -59,6 +61,7 @@ class AgentLife:
         self._settings = settings
         self._crashed = crashed
         self._lines = Lines()
+        self._spans = TurnSpans(adapter.name, pen.memory.session.session)
         self._starting = asyncio.Lock()
         self._expected: dict[str, Expected] = {}
         self._changed = asyncio.Event()
@@ -144,8 +147,12 @@ class AgentLife:
         metrics.AGENTS.labels(self._adapter.name).inc()
         self.touch()
         name = memory.session.session
-        agent.reading = asyncio.create_task(self._read(agent), name=f"output of {name}")
-        agent.following = asyncio.create_task(self._follow(agent, agent.reading), name=f"agent of {name}")
+        # An agent outlives the prompt that started it, and is no part of that prompt's trace.
+        apart = contextvars.Context()
+        agent.reading = asyncio.create_task(self._read(agent), name=f"output of {name}", context=apart)
+        agent.following = asyncio.create_task(
+            self._follow(agent, agent.reading), name=f"agent of {name}", context=apart
+        )
         return agent
 
     def _intake(self, start: Start) -> Intake:
@@ -156,6 +163,7 @@ class AgentLife:
             self._lines,
             cause_of=self._cause_of,
             on_event=self._on_event,
+            spans=self._spans,
         )
 
     async def _read(self, agent: Running) -> None:
@@ -183,6 +191,7 @@ class AgentLife:
             metrics.AGENTS.labels(self._adapter.name).dec()
             self.agent = None
             self._expected.clear()
+            self._spans.end()
             self._changed.set()
             agent.gone.set()
         if agent.stopping is None and not agent.initialized and self._pen.memory.starts >= MAX_STARTS:
@@ -225,7 +234,8 @@ class AgentLife:
         if cause is None and data.trigger == "prompt":
             cause = next((command for command, expected in self._expected.items() if expected.sent), None)
         if cause in self._expected:
-            return Cause(command=cause, source=self._expected[cause].source)
+            expected = self._expected[cause]
+            return Cause(command=cause, source=expected.source, headers=expected.headers)
         return Cause(command=cause)
 
     def _on_event(self, event: Event) -> None:

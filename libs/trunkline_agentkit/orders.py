@@ -17,6 +17,7 @@ from trunkline_agentkit import rules
 from trunkline_agentkit.effects import Effects
 from trunkline_agentkit.life import AgentLife
 from trunkline_agentkit.pen import Pen
+from trunkline_agentkit.spans import carried
 from trunkline_bus import direct, metrics
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
@@ -88,7 +89,8 @@ class Orders:
         after = await self._position(session)
         async with Reader(self._bus, subjects.COMMANDS, [subjects.session_commands(session)], after=after) as reader:
             async for stored in reader:
-                self._on_stored(stored)
+                with carried(stored.headers):
+                    self._on_stored(stored)
 
     async def _position(self, session: str) -> int:
         """Where to read on: behind the last command of the log, unless COMMANDS no longer holds that one."""
@@ -199,6 +201,10 @@ class Orders:
 
     async def _do(self, job: Job, within: float | None) -> None:
         """The effect and its outcome; an error of the agent is an outcome, an error of the log ends the owner."""
+        with carried(job.headers):
+            await self._do_in_trace(job, within)
+
+    async def _do_in_trace(self, job: Job, within: float | None) -> None:
         command = job.command
         await self._writer.flush()  # accepted is in the log before anything happens
         try:

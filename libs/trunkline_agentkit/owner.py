@@ -21,7 +21,7 @@ from trunkline_agentkit.orders import Orders
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.place import Place
 from trunkline_agentkit.process import Exit
-from trunkline_agentkit.protocol import BackendAdapter
+from trunkline_agentkit.protocol import BackendAdapter, Interruptible
 from trunkline_agentkit.redact import redact
 from trunkline_agentkit.running import Starter
 from trunkline_agentkit.settings import OwnerSettings
@@ -31,6 +31,7 @@ from trunkline_bus.writer import SessionWriter
 from trunkline_fold.asks import AsksState
 from trunkline_wire import ErrorInfo, Spawn, TrunklineError
 from trunkline_wire.session import SessionClosed, SessionStatus
+from trunkline_wire.work import ErrorRaised
 
 log = logging.getLogger(__name__)
 
@@ -152,6 +153,19 @@ class SessionOwner:
                 self._pen.write(
                     SessionStatus(status="stalled", reason=f"silent for {silent:.0f} s"), turn=state.turn.id
                 )
+
+    async def _make_way(self) -> None:
+        """Interrupts the running turn: the rest of the log is for the ends of what has begun."""
+        state, agent = self._memory.session, self._life.agent
+        if state.turn is None or agent is None or state.condition == "interrupting":
+            return
+        message = "The log is almost full: running turns are interrupted until there is room."
+        self._pen.write(ErrorRaised(code="log_full", message=message), turn=state.turn.id)
+        self._pen.write(SessionStatus(status="interrupting", reason="log_full"), turn=state.turn.id)
+        if isinstance(agent.session, Interruptible):
+            await agent.session.interrupt(cancel_queued=True)
+        else:
+            await self._life.stop("log_full", grace=0)
 
     def _at_rest(self) -> bool:
         state = self._memory.session

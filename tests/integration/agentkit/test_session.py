@@ -11,10 +11,11 @@ from trunkline_agentkit.registry import load
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_bus import kv
 from trunkline_bus.lease import read_lease
+from trunkline_bus.reader import read_session
 from trunkline_testkit import eventually
 from trunkline_testkit.processes import assert_no_orphans, kill_all, marked
 from trunkline_wire import Event, decode_json, encode, make_command, subjects, timestamp
-from trunkline_wire.blocks import join_text
+from trunkline_wire.blocks import TextBlock, join_text
 from trunkline_wire.commands import (
     Archive,
     Close,
@@ -459,6 +460,32 @@ async def test_the_worker_is_registered_with_its_adapters_and_holds_a_lease(hand
     session = await hand.create()
     lease = await eventually(lambda: read_lease(hand.bus, session), 5)
     assert lease.holder["worker"] == host.worker
+
+
+async def test_a_turn_belongs_to_the_trace_of_its_prompt(hand: Hand, run_host: Host) -> None:
+    await run_host()
+    session = await hand.create()
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    prompt = make_command(
+        Prompt(content=[TextBlock(text="ask x; background")]), id=new_command_id(), session=session, time=timestamp()
+    )
+    headers = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+    await hand.bus.js_cmd.publish(subjects.command(session, "tester"), encode(prompt), headers=headers)
+    ask = those(await hand.has(session, "permission.requested"), "permission.requested")[0]
+    await hand.decide(ask)
+    await hand.has(session, "turn.completed", 2)
+    stored = await read_session(hand.bus, session)
+    traced = [one.type for one in stored if trace in (one.headers or {}).get("traceparent", "")]
+    assert traced == [
+        "command.accepted",
+        "session.status",
+        "message.user",
+        "turn.started",
+        "tool.started",
+        "permission.requested",
+        "tool.completed",
+        "turn.completed",
+    ]
 
 
 async def test_stopping_the_worker_aborts_turns_and_leaves_nothing(hand: Hand, home: Path) -> None:
