@@ -1,6 +1,7 @@
 """Connections to NATS: three a process, so that a slow reader never delays an acknowledgement."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Generator
 from pathlib import Path
@@ -124,10 +125,10 @@ class Bus:
                 for role in _ROLES:
                     tasks.create_task(self._connect(role))
         except BaseExceptionGroup as group:
-            await self.close()
+            await self._abandon()
             raise group.exceptions[0] from group
         except BaseException:
-            await self.close()
+            await self._abandon()
             raise
         await self.mux.open()
         self._contexts = {role: connection.jetstream(timeout=5.0) for role, connection in self._connections.items()}
@@ -135,6 +136,16 @@ class Bus:
             await self.read_log_id()
         except (TrunklineError, nats.errors.Error):
             log.info("bus.no_log_yet")
+
+    async def _abandon(self) -> None:
+        """Close what was opened halfway: nats-py takes a client that never connected for closed, and keeps its socket."""
+        await self.close()
+        for connection in self._connections.values():
+            transport = connection._transport  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            if transport is not None:
+                transport.close()
+                with contextlib.suppress(OSError):
+                    await transport.wait_closed()
 
     async def _connect(self, role: Role) -> None:
         connection, settings = self._connections[role], self.settings
