@@ -105,8 +105,8 @@ class State:
     lifecycle: bool = False
     """The CLI reports the life of prompts by uuid."""
     prompts: list[Prompt] = field(default_factory=list[Prompt])
-    replays: set[str] = field(default_factory=set[str])
-    """uuids of all prompts that we sent."""
+    known_users: set[str] = field(default_factory=set[str])
+    """uuids of user messages that the log has: our prompts, and what the CLI has told; after a compaction it tells some again."""
     streams: dict[str | None, Stream] = field(default_factory=dict[str | None, Stream])
     blocks: dict[str, int] = field(default_factory=dict[str, int])
     """Number of blocks told so far, by message id."""

@@ -23,7 +23,7 @@ def prompted(state: State, line: Obj, command: str | None = None, delivery: Deli
     content = blocks_of(obj(line, "message").get("content"))
     state.prompts.append(Prompt(uuid=uuid, command=command, content=content, delivery=delivery))
     if uuid:
-        state.replays.add(uuid)
+        state.known_users.add(uuid)
         if command:
             state.commands[uuid] = command
 

@@ -26,13 +26,15 @@ def user(state: State, message: Obj) -> list[Out]:
             rest.append(block)
     said = blocks_of(content) if isinstance(content, str) else blocks_of(rest)
     if said:
+        if uuid:
+            state.known_users.add(uuid)
         data = MessageUser(content=said, synthetic=True)
         out.append(fact(data, item=state.item(uuid) if uuid else None, lane=lane))
     return out
 
 
 def _is_echo(state: State, message: Obj, content: object, uuid: str | None) -> bool:
-    """A prompt of ours that comes back: the log has it."""
-    if uuid is not None and uuid in state.replays:
+    """A prompt of ours that comes back, or what was told before: the log has it."""
+    if uuid is not None and uuid in state.known_users:
         return True
     return truth(message, "isReplay") and not (isinstance(content, str) and content.startswith("<local-command-"))
