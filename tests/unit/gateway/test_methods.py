@@ -1,0 +1,79 @@
+"""The registry: what is needed to call what, and what parameters are refused."""
+
+import pytest
+
+from trunkline_gateway.methods import ALL
+from trunkline_gateway.methods.sessions import One, check_content, read_args
+from trunkline_gateway.openapi import document
+from trunkline_gateway.registry import read_params
+from trunkline_gateway.roles import Principal, Role
+from trunkline_wire import TrunklineError
+from trunkline_wire.blocks import ImageBlock, TextBlock
+from trunkline_wire.commands import SetModel
+
+RIGHTS: dict[str, Role] = {
+    "adapter.list": "viewer",
+    "ask.answer": "approver",
+    "ask.list": "viewer",
+    "session.close": "participant",
+    "session.command": "participant",
+    "session.create": "participant",
+    "session.get": "viewer",
+    "session.history": "viewer",
+    "session.interrupt": "participant",
+    "session.list": "viewer",
+    "session.prompt": "participant",
+    "token.create": "owner",
+    "token.list": "owner",
+    "token.revoke": "owner",
+    "worker.list": "viewer",
+}
+
+
+def test_every_method_needs_the_role_it_should() -> None:
+    assert {name: method.role for name, method in ALL.items()} == RIGHTS
+    assert {name for name, method in ALL.items() if method.acts_as_person} == {"ask.answer"}
+
+
+def test_every_method_says_what_it_does() -> None:
+    assert [name for name, method in ALL.items() if not method.summary] == []
+    assert set(document("1")["paths"]) == {f"/api/v1/{name}" for name in ALL}
+
+
+@pytest.mark.parametrize("role", ["viewer", "participant", "approver", "owner"])
+def test_roles_nest(role: Role) -> None:
+    order: list[Role] = ["viewer", "participant", "approver", "owner"]
+    principal = Principal(actor="a", role=role, via="tcp")
+    for needed in order:
+        if order.index(needed) <= order.index(role):
+            principal.require(needed, "x")
+        else:
+            with pytest.raises(TrunklineError) as refused:
+                principal.require(needed, "x")
+            assert refused.value.code == "forbidden"
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [({}, "session"), ({"session": 1}, "session"), ({"session": "x", "more": 1}, "more"), ([], None)],
+)
+def test_parameters_are_refused_by_name(raw: object, field: str | None) -> None:
+    with pytest.raises(TrunklineError) as refused:
+        read_params(One, raw)
+    assert (refused.value.code, refused.value.details.get("field")) == ("bad_params", field)
+
+
+def test_arguments_of_a_verb() -> None:
+    assert read_args("set_model", {"model": "m"}) == SetModel(model="m")
+
+
+def test_a_message_says_something_and_is_not_too_large() -> None:
+    check_content([TextBlock(text=" x ")])
+    check_content([ImageBlock(media_type="image/png", data="AAAA")])
+    with pytest.raises(TrunklineError) as refused:
+        check_content([TextBlock(text=" "), TextBlock(text="\n")])
+    assert refused.value.code == "bad_params"
+    check_content([TextBlock(text="€" * 130_000)])
+    with pytest.raises(TrunklineError) as refused:
+        check_content([TextBlock(text="€" * 137_000)])  # three bytes each: 411 kB
+    assert refused.value.code == "too_large"
