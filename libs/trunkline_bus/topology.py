@@ -4,13 +4,15 @@
 of the log is raised last, so that readers are upgraded before writers.
 """
 
+import contextlib
 import datetime as dt
 import uuid
 from typing import Any, Final
 
 import msgspec
+import nats.errors
 from nats.js import JetStreamContext
-from nats.js.errors import APIError
+from nats.js.errors import APIError, ServiceUnavailableError
 
 from trunkline_bus import jsapi
 from trunkline_wire import TrunklineError, parse_time, subjects
@@ -23,6 +25,8 @@ SCHEMA_KEY: Final = "trunk-schema"
 
 EVENTS_MAX_BYTES: Final = 8 * 1024**3
 """Default limit of the log, in bytes. The server reserves it, so its store must be larger."""
+
+GONE_AFTER: Final = 2
 
 _S: Final = 1_000_000_000
 _DAY: Final = 86_400 * _S
@@ -120,12 +124,21 @@ async def apply(js: JetStreamContext, replicas: int = 1, max_bytes: int | None =
 
     `max_bytes` is the limit of EVENTS in bytes: EVENTS_MAX_BYTES for a new log, unchanged for one that exists.
     Raises TrunklineError `topology_conflict` before it changes a stream in a way that loses data,
-    `log_full` where the server's store is too small for `max_bytes`.
+    `log_full` where the server's store is too small for `max_bytes`, `log_unavailable` where nobody answers.
     """
+    try:
+        return await _apply(js, replicas, max_bytes)
+    except nats.errors.Error as error:
+        raise TrunklineError(
+            "log_unavailable", f"JetStream does not answer: {error}; is it on, and may this user change streams?"
+        ) from error
+
+
+async def _apply(js: JetStreamContext, replicas: int, max_bytes: int | None) -> list[str]:
     changes: list[str] = []
     for stream in STREAMS:
         wanted = stream.wanted(replicas)
-        info = await jsapi.stream_info(js, stream.name)
+        info = await (_info_or_gone(js) if stream.name == subjects.DELTAS else jsapi.stream_info(js, stream.name))
         if stream.name == subjects.EVENTS:
             if max_bytes is not None or info is None:
                 wanted["max_bytes"] = max_bytes or EVENTS_MAX_BYTES
@@ -154,6 +167,17 @@ async def log_id(js: JetStreamContext) -> str:
     if not found:
         raise TrunklineError("log_unavailable", "the server has no log yet: run `trunkline topology apply`")
     return found
+
+
+async def _info_or_gone(js: JetStreamContext) -> dict[str, Any] | None:
+    """DELTAS has one replica: where its server is gone for GONE_AFTER tries of 5 s it is deleted, to be made elsewhere."""
+    for _ in range(GONE_AFTER):
+        with contextlib.suppress(nats.errors.TimeoutError, ServiceUnavailableError):
+            return await jsapi.stream_info(js, subjects.DELTAS)
+    # Nobody who holds it can confirm; the cluster forgets it all the same.
+    with contextlib.suppress(nats.errors.TimeoutError, APIError):
+        await jsapi.request(js, f"STREAM.DELETE.{subjects.DELTAS}")
+    return None
 
 
 async def _raise_schema(js: JetStreamContext) -> list[str]:

@@ -1,11 +1,15 @@
 """Streams and buckets: made as designed, changed where that loses nothing, refused where it would."""
 
+import asyncio
 from typing import Any
 
+import nats.errors
 import pytest
+from nats.js.errors import NoStreamResponseError
 
 from trunkline_bus import jsapi, topology
 from trunkline_bus.connection import Bus, BusSettings
+from trunkline_testkit import eventually
 from trunkline_testkit.nats import NatsServer
 from trunkline_testkit.nats_cluster import NatsCluster
 from trunkline_wire import TrunklineError, subjects
@@ -157,3 +161,23 @@ async def test_in_a_cluster_truth_has_three_replicas_and_deltas_one(cluster: Nat
         assert sessions["num_replicas"] == 3
         assert "persist_mode" not in sessions
         assert await topology.apply(bus.js, replicas=3) == []
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+async def test_deltas_whose_server_is_gone_are_made_anew(cluster: NatsCluster) -> None:
+    async with Bus.open(BusSettings(url=cluster.url)) as bus:
+        await topology.apply(bus.js, replicas=3, max_bytes=100_000_000)
+        gone = await asyncio.to_thread(cluster.stream_leader, "DELTAS")
+        gone.kill()
+        await asyncio.to_thread(cluster.wait_ready)
+        assert await topology.apply(bus.js_cmd, replicas=3) == ["DELTAS: created"]
+
+        async def takes_pieces() -> bool:
+            return (await bus.js_cmd.publish("trunk.delta.1.x", b"piece")).stream == "DELTAS"
+
+        await eventually(takes_pieces, ignore=(NoStreamResponseError, nats.errors.Error))
+        await asyncio.to_thread(gone.start)
+        await asyncio.to_thread(cluster.wait_ready)
+        assert await topology.apply(bus.js_cmd, replicas=3) == []
+        assert (await bus.js_cmd.stream_info("DELTAS")).state.messages > 0
