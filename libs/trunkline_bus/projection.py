@@ -65,8 +65,10 @@ class Projection(Generic[S]):
         self._live = False
         self._wake = asyncio.Event()
         self._storing = asyncio.Lock()
-        # The last writes, as (when, key, revision); the highest of them; the highest of those before them.
+        # The last writes of documents, as (when, key, revision), and of attachments; the highest revision of all, and
+        # the highest of those that are no longer among the last.
         self._recent: collections.deque[tuple[float, str, int]] = collections.deque()
+        self._recent_parts: collections.deque[tuple[float, str, bytes]] = collections.deque()
         self._highest = 0
         self._safe = 0
         self._losses = 0
@@ -75,6 +77,11 @@ class Projection(Generic[S]):
     def position(self) -> int:
         """Everything in the log up to here is folded."""
         return self._applied
+
+    @property
+    def stored(self) -> int:
+        """Everything in the log up to here is stored."""
+        return self._place.position if self._place is not None else 0
 
     async def run(self) -> None:
         """Project for ever. I/O errors are waited out; a log that is not the one read before begins a new edition."""
@@ -94,6 +101,7 @@ class Projection(Generic[S]):
         self._applied, self._applied_id, self._live = place.position, place.id, False
         self._highest, self._losses = place.revision, self._bus.mux.losses
         self._recent.clear()
+        self._recent_parts.clear()
         self._safe = 0
         self._blank = place.position == 0 and await self._forever(self._nothing_stored)
         await self._thaw(place)
@@ -274,6 +282,7 @@ class Projection(Generic[S]):
         parts = self._view.attachments(self._cells[key].state)
         for name, value in parts:
             await kv.put(self._bus, self._view.bucket, self._key(key, name), value)
+            self._recent_parts.append((asyncio.get_running_loop().time(), self._key(key, name), value))
         return {name for name, _ in parts}
 
     def _fits(self, raw: bytes) -> object:
@@ -286,6 +295,8 @@ class Projection(Generic[S]):
         self._recent.append((now, key, revision))
         while self._recent[0][0] < now - _RECENT_S:
             self._safe = max(self._safe, self._recent.popleft()[2])
+        while self._recent_parts and self._recent_parts[0][0] < now - _RECENT_S:
+            self._recent_parts.popleft()
 
     async def _after_outage(self) -> None:
         """A server that was killed may have lost the last writes to a bucket: write them again."""
@@ -297,6 +308,11 @@ class Projection(Generic[S]):
         for _, key, _ in self._recent:
             if key in self._cells:
                 self._cells.touch(key, hot=False)
+        for _, key, value in list(self._recent_parts):
+            await self._forever(lambda key=key, value=value: kv.put(self._bus, self._view.bucket, key, value))
+        if self._live and self._place is not None:
+            edition = self._place.edition
+            await self._forever(lambda: self._places.publish(edition))
 
     def _key(self, *tokens: str) -> str:
         assert self._place is not None
