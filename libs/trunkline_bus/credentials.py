@@ -56,7 +56,7 @@ def writes_buckets(*buckets: str) -> tuple[str, ...]:
 
 _READS_LOG: Final = reads(subjects.EVENTS, f"OBJ_{subjects.BLOBS}")
 _WRITES_BLOBS: Final = (f"$O.{subjects.BLOBS}.>",)
-_DEAD_LETTERS: Final = ("trunk.dlq.*",)
+_DEAD_LETTERS: Final = (subjects.ALL_DEAD_LETTERS,)
 _DISCOVERY: Final = ("$SRV.>", "trunk.health.*")
 """Services are found (ADR-32), and asked how they are."""
 _ALL_BUCKETS: Final = (
@@ -81,10 +81,10 @@ GRANTS: Final[dict[str, Grants]] = {
     "admin": Grants(publish=(">",), subscribe=(">",)),
     "worker": Grants(
         publish=(
-            "trunk.ev.*.*.agent.*",
-            "trunk.delta.*.*",
-            "trunk.spawn.*.*",
-            "trunk.obs.*",
+            subjects.ALL_OF_AGENTS,
+            subjects.ALL_DELTAS,
+            subjects.ALL_SPAWNS,
+            subjects.ALL_OBSERVED,
             "trunk.term.*.out",
             *_DEAD_LETTERS,
             *writes_buckets(*_OF_WORKERS),
@@ -111,8 +111,8 @@ GRANTS: Final[dict[str, Grants]] = {
     ),
     "permissions": Grants(
         publish=(
-            "trunk.ev.*.*.permission",
-            "trunk.sys.*",
+            subjects.ALL_PERMISSIONS,
+            subjects.ALL_SYSTEM,
             *_DEAD_LETTERS,
             *writes_buckets(subjects.KV_ASKS, *_OF_PROJECTIONS),
             *_WRITES_BLOBS,
@@ -125,10 +125,10 @@ GRANTS: Final[dict[str, Grants]] = {
     ),
     "gateway": Grants(
         publish=(
-            "trunk.cmd.*.*",
-            "trunk.answer.*.*",
-            "trunk.spawn.*.*",
-            "trunk.sys.*",
+            subjects.ALL_COMMANDS,
+            subjects.ALL_ANSWERS,
+            subjects.ALL_SPAWNS,
+            subjects.ALL_SYSTEM,
             "trunk.host.*.*",
             "trunk.ext.>",
             "trunk.term.*.in",

@@ -1,6 +1,7 @@
 """An agent's own message as it goes into an event: its bytes as they are, unless they would make the event unreadable."""
 
 import msgspec
+
 from trunkline_wire import encode, replace_lone_surrogates
 
 
