@@ -89,8 +89,7 @@ class Access:
     def note_refusal(self, error: TrunklineError, request: web.Request) -> None:
         """Count and record a refused connection or sign-in; never what it carried."""
         metrics.GATEWAY_REFUSED.labels(error.code).inc()
-        self._audit.note(
-            "refusal",
+        self._audit.refusal(
             "unknown",
             code=error.code,
             path=request.path[:128],

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from typing import Any, Final
 
 import nats.errors
@@ -15,7 +16,10 @@ from trunkline_wire.ids import new_event_id
 log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 1_000
-"""Records that wait for the log; a flood of refusals beyond that is counted and logged, not stored."""
+"""Records that wait for the log; beyond that they are counted and logged, not stored."""
+
+REFUSALS: Final = 120
+"""Refusals stored in a minute: whoever may not come in must not fill the log either."""
 
 
 class Audit:
@@ -24,6 +28,19 @@ class Audit:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._queue: asyncio.Queue[SystemRecord] = asyncio.Queue(MAX_WAITING)
+        self._minute = 0.0
+        self._refusals = 0
+
+    def refusal(self, actor: str, **details: Any) -> None:
+        """Record a refusal; of a flood the first REFUSALS a minute, the rest is in the metrics."""
+        now = time.monotonic()
+        if now - self._minute >= 60:
+            self._minute, self._refusals = now, 0
+        self._refusals += 1
+        if self._refusals <= REFUSALS:
+            self.note("refusal", actor, **details)
+        else:
+            metrics.GATEWAY_AUDIT_DROPPED.inc()
 
     def note(self, kind: str, actor: str, *, session: str | None = None, **details: Any) -> None:
         """Record an act. `details` are names, codes and addresses."""

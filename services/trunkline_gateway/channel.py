@@ -19,7 +19,7 @@ from trunkline_bus.stored import Stored
 from trunkline_gateway.blocks import Blocks
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.directory import Directory
-from trunkline_gateway.ring import Frame, Ring
+from trunkline_gateway.ring import Frame, Ring, make_frame
 from trunkline_wire import Event, TrunklineError, encode, parse_time, subjects
 
 log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class Channel:
         """A fact that the directory has just folded."""
         self.blocks.fact(event)
         self._cursor = self._cursors.at(self.session, stored.sequence, stored.id)
-        frame = Frame(sequence=stored.sequence, type=event.type, cursor=self._cursor, raw=stored.raw)
+        frame = make_frame(stored.sequence, event.type, self._cursor, stored.raw)
         self.ring.append(frame)
         self._publish(frame)
         if self._held:
@@ -163,7 +163,7 @@ class Channel:
             self._publish(self._delta_frame(event, raw))
 
     def _delta_frame(self, event: Event, raw: bytes | None) -> Frame:
-        return Frame(sequence=0, type=event.type, cursor=self._cursor, raw=raw or encode(event))
+        return make_frame(0, event.type, self._cursor, raw or encode(event))
 
     def _publish(self, frame: Frame) -> None:
         for subscriber in list(self.subscribers):

@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanKind
 
 from trunkline_bus import metrics
 from trunkline_bus.trace import span
-from trunkline_gateway import peers
+from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods import ALL
 from trunkline_gateway.registry import Method, read_params
@@ -57,7 +57,7 @@ def _find(name: str) -> Method:
 def refuse(gateway: Gateway, caller: Caller, name: str, error: TrunklineError) -> None:
     """Count, log and record a refusal."""
     metrics.GATEWAY_REFUSED.labels(error.code).inc()
-    gateway.audit.note("refusal", caller.principal.actor, method=name[:64], code=error.code, via=caller.principal.via)
+    gateway.audit.refusal(caller.principal.actor, method=name[:64], code=error.code, via=caller.principal.via)
 
 
 async def _run(gateway: Gateway, caller: Caller, method: Method, raw: msgspec.Raw | dict[str, Any]) -> Any:
@@ -76,21 +76,3 @@ async def require_ready(gateway: Gateway) -> None:
             await gateway.directory.ready.wait()
     except TimeoutError:
         raise TrunklineError("log_unavailable", "the gateway still reads the log; try again in a moment") from None
-
-
-async def refuse_agents(gateway: Gateway, caller: Caller) -> None:
-    """Raises TrunklineError `agent_forbidden` for a process that belongs to an agent."""
-    if not caller.peer.local:
-        return
-    pid = await asyncio.to_thread(peers.find_pid, caller.peer)
-    if pid is None:
-        if caller.principal.via == "tcp":
-            return
-        raise TrunklineError(
-            "agent_forbidden", "the process at the other end can't be told: connect over TCP, with a token"
-        )
-    reason = await asyncio.to_thread(peers.agent_reason, pid, gateway.workers.processes(gateway.host))
-    if reason is not None:
-        raise TrunklineError(
-            "agent_forbidden", f"agents decide nothing and own nothing ({reason}): let a person do it", pid=pid
-        )

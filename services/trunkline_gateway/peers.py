@@ -4,7 +4,7 @@ An agent runs under the same user as its approver, so a credential alone can't t
 with a mark of a session in its environment, or with such a process, or a registered worker, among its ancestors or the
 leaders of its group and session. Not contained is what hides on purpose from all three: a process that left its group and
 session, was adopted by init and emptied its environment, or one that drives another program of the user (a browser that is
-signed in, a terminal multiplexer's server, a debugger). Against those only another user, a container, or a policy that
+signed in, a terminal multiplexer's server, a debugger), or one that hides its sockets from /proc and has a token. Against those only another user, a container, or a policy that
 denies the agent such programs, helps.
 """
 
@@ -47,25 +47,40 @@ def of_unix(transport_socket: Any) -> Peer:
 
 
 def of_tcp(address: tuple[Any, ...], own: tuple[Any, ...]) -> Peer:
-    """The peer of a TCP connection between `address` and our `own` end; the process is looked up later, if ever."""
-    host = ipaddress.ip_address(str(address[0]).partition("%")[0])
-    return Peer(local=host.is_loopback, address=(str(address[0]), address[1]), own=(str(own[0]), own[1]))
+    """The peer of a TCP connection between `address` and our `own` end; the process is looked up later, if ever.
+
+    Whoever comes from one of this host's own addresses is local: a way around loopback is none around the check.
+    """
+    there, here = _end(address), _end(own)
+    local = ipaddress.ip_address(there[0]).is_loopback or there[0] == here[0] or there[0] in _own_addresses()
+    return Peer(local=local, address=there, own=here)
 
 
 def find_pid(peer: Peer) -> int | None:
-    """The process at the other end of a loopback connection; None where it belongs to another user. Takes milliseconds."""
-    if peer.pid is not None or not peer.local or peer.address is None:
+    """The process at the other end of a local connection; None where it belongs to another user. Takes milliseconds."""
+    if peer.pid is not None or not peer.local:
         return peer.pid
     with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             if (
                 connection.pid
                 and connection.raddr
-                and tuple(connection.laddr) == peer.address
-                and tuple(connection.raddr) == peer.own
+                and _end(connection.laddr) == peer.address
+                and _end(connection.raddr) == peer.own
             ):
                 return connection.pid
     return None
+
+
+def _end(address: tuple[Any, ...]) -> tuple[str, int]:
+    """Address and port; an IPv4 address is the same on a socket of either family."""
+    host = ipaddress.ip_address(str(address[0]).partition("%")[0])
+    mapped = host.ipv4_mapped if isinstance(host, ipaddress.IPv6Address) else None
+    return str(mapped or host), int(address[1])
+
+
+def _own_addresses() -> set[str]:
+    return {address.address.partition("%")[0] for found in psutil.net_if_addrs().values() for address in found}
 
 
 def agent_reason(pid: int, workers: Collection[WorkerProcess]) -> str | None:

@@ -12,28 +12,40 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """An event as clients get it: `raw` is the envelope verbatim, `sequence` its place in EVENTS (0 for a delta)."""
+    """An event as clients get it. `sequence` is its place in EVENTS (0 for a delta), `tail` the end of its WebSocket frame,
+    in which the envelope stands verbatim from `start` on.
+    """
 
     sequence: int
     type: str
     cursor: str
-    raw: bytes
+    tail: bytes
+    start: int
+
+    @property
+    def raw(self) -> bytes:
+        """The envelope."""
+        return self.tail[self.start : -1]
 
     @property
     def size(self) -> int:
-        return len(self.raw) + 200
+        return len(self.tail) + 200
+
+
+def make_frame(sequence: int, type_: str, cursor: str, raw: bytes) -> Frame:
+    """The frame of the event in `raw`."""
+    head = f'{type_}","cursor":"{cursor}","payload":'.encode()
+    return Frame(sequence, type_, cursor, b"%b%b}" % (head, raw), len(head))
 
 
 class WsFrames:
-    """Renders frames for one WebSocket subscription; the expensive part is shared through `Frame.raw`."""
+    """Renders frames for one WebSocket subscription: all but its name is shared with the others."""
 
     def __init__(self, subscription: str) -> None:
         self._head = b'{"type":"event","subscription":' + encode(subscription) + b',"event":"'
 
     def event(self, frame: Frame) -> bytes:
-        return b"".join(
-            (self._head, frame.type.encode(), b'","cursor":"', frame.cursor.encode(), b'","payload":', frame.raw, b"}")
-        )
+        return self._head + frame.tail
 
     def gap(self, payload: bytes) -> bytes:
         return self._head + b'gap","payload":' + payload + b"}"

@@ -17,7 +17,7 @@ from trunkline_gateway.channel import Channel
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.outbox import Outbox
 from trunkline_gateway.patterns import Patterns
-from trunkline_gateway.ring import Frame
+from trunkline_gateway.ring import Frame, make_frame
 from trunkline_wire import TrunklineError, encode, subjects
 from trunkline_wire.events import DELTA_TYPES
 
@@ -136,7 +136,7 @@ class Subscription:
                 for stored in batch:
                     cursor = self._cursors.at(self.channel.session, stored.sequence, stored.id)
                     type_ = stored.type or stored.event().type
-                    frame = Frame(sequence=stored.sequence, type=type_, cursor=cursor, raw=stored.raw)
+                    frame = make_frame(stored.sequence, type_, cursor, stored.raw)
                     while not self._queue(frame):
                         await self._outbox.room()
         self.sent = max(self.sent, until)

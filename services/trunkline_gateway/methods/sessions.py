@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from trunkline_fold.session import SessionState
+from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Params, method
 from trunkline_wire import Data, Spawn, TrunklineError, encode, make_command, timestamp
@@ -168,6 +169,7 @@ async def command(gateway: Gateway, caller: Caller, params: CommandParams) -> di
     data = read_args(params.verb, params.args)
     if params.verb in OWNER_VERBS:
         caller.principal.require("owner", f"session.command {params.verb}")
+        await refuse_agents(gateway, caller)
     target = params.target
     match data:
         case Prompt(content=content) | Steer(content=content):

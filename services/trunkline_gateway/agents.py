@@ -1,0 +1,25 @@
+"""What only a person may do is refused to the processes of agents, whatever credentials they found."""
+
+import asyncio
+
+from trunkline_gateway import peers
+from trunkline_gateway.gateway import Caller, Gateway
+from trunkline_wire import TrunklineError
+
+
+async def refuse_agents(gateway: Gateway, caller: Caller) -> None:
+    """Raises TrunklineError `agent_forbidden` for a process that belongs to an agent."""
+    if not caller.peer.local:
+        return
+    pid = await asyncio.to_thread(peers.find_pid, caller.peer)
+    if pid is None:
+        if caller.principal.via == "tcp":
+            return
+        raise TrunklineError(
+            "agent_forbidden", "the process at the other end can't be told: connect over TCP, with a token"
+        )
+    reason = await asyncio.to_thread(peers.agent_reason, pid, gateway.workers.processes(gateway.host))
+    if reason is not None:
+        raise TrunklineError(
+            "agent_forbidden", f"agents decide nothing and own nothing ({reason}): let a person do it", pid=pid
+        )
