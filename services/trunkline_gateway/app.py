@@ -17,7 +17,6 @@ from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import CursorCodec
 from trunkline_gateway.access import Access
 from trunkline_gateway.audit import Audit
-from trunkline_gateway.capacity import Capacity
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.gateway import Gateway
@@ -66,6 +65,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
     host = await asyncio.to_thread(host_id, settings.home)
     cursors = Cursors(bus, CursorCodec(await cursor_secret(bus)))
     directory, tokens, workers, audit = Directory(bus), Tokens(bus), Workers(bus), Audit(bus)
+    bus.capacity.watch(bus.js_read)
     async with AsyncExitStack() as stack:
         parts = Parts([part.run() for part in (directory, tokens, workers, audit)])
         stack.push_async_callback(parts.stop)
@@ -83,7 +83,6 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             tokens=tokens,
             workers=workers,
             audit=audit,
-            capacity=Capacity(bus),
             requests=Requests(bus),
         )
         access = Access(settings, tokens, audit)

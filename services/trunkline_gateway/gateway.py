@@ -4,7 +4,6 @@ import msgspec
 
 from trunkline_bus.connection import Bus
 from trunkline_gateway.audit import Audit
-from trunkline_gateway.capacity import Capacity
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.hub import Hub
@@ -29,8 +28,13 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Tokens
     workers: Workers
     audit: Audit
-    capacity: Capacity
     requests: Requests
+
+    def require_room(self) -> None:
+        """Raises TrunklineError `log_full` when the log is so full that no new turn may begin."""
+        condition = self.bus.capacity.condition
+        if condition is not None:
+            raise condition
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,7 +46,7 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
     _check_adapter(gateway, params.adapter, host)
     if host == gateway.host:
         await asyncio.to_thread(_check_directory, params.cwd)
-    await gateway.capacity.require_room()
+    gateway.require_room()
     # The same session is the same request: a client that lost the answer asks again.
     spawn = Spawn(
         id=f"cmd_{session.removeprefix('ses_')}",
@@ -119,7 +119,7 @@ async def prompt(gateway: Gateway, caller: Caller, params: PromptParams) -> dict
     if (params.text is None) == (params.content is None):
         raise TrunklineError("bad_params", "give either `text` or `content`", field="text")
     content = check_content([TextBlock(text=params.text)] if params.text is not None else params.content or [])
-    await gateway.capacity.require_room()
+    gateway.require_room()
     data = Prompt(content=content, delivery=params.delivery)
     return await _send(gateway, caller, params.session, data, id=params.id)
 
@@ -174,9 +174,9 @@ async def command(gateway: Gateway, caller: Caller, params: CommandParams) -> di
     match data:
         case Prompt(content=content) | Steer(content=content):
             check_content(content)
-            await gateway.capacity.require_room()
+            gateway.require_room()
         case _ if params.verb in NEW_TURN_VERBS:
-            await gateway.capacity.require_room()
+            gateway.require_room()
         case _:
             pass
     if isinstance(data, Interrupt | Steer):

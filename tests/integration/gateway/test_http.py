@@ -85,6 +85,24 @@ async def test_the_interface_describes_itself(http: aiohttp.ClientSession) -> No
     assert "already_decided" in document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
 
 
+async def test_the_page_is_there_and_may_load_nothing_from_elsewhere(rig: Rig) -> None:
+    async with aiohttp.ClientSession(base_url=rig.running.url) as http:
+        for path, media_type, part in [
+            ("/", "text/html", '<script src="/app.js" defer>'),
+            ("/app.js", "text/javascript", "session.prompt"),
+            ("/app.css", "text/css", "#log"),
+        ]:
+            async with http.get(path) as answer:
+                text = await answer.text()
+                assert (answer.status, answer.content_type) == (200, media_type)
+                assert part in text
+                assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+                # the policy forbids what is inline, and text from agents never becomes markup
+                assert "onclick=" not in text
+                assert "innerHTML" not in text
+                assert "style=" not in text
+
+
 async def test_the_address_file_says_where_it_is(rig: Rig) -> None:
     address = json.loads((rig.home / "gateway.json").read_text())
     assert address["url"] == rig.running.url

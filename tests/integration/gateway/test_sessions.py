@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from tests.integration.gateway.rig import AGENT, Rig, begin_turn, end_turn, say
 
+from trunkline_bus import topology
 from trunkline_bus.writer import SessionWriter
 from trunkline_testkit import eventually
 from trunkline_wire import TrunklineError
 from trunkline_wire.commands import Close, Interrupt, Prompt, SetModel
 from trunkline_wire.ids import new_command_id, new_session_id
 from trunkline_wire.session import SessionClosed, SessionCreated
+from trunkline_wire.turn import MessageSystem
 from trunkline_wire.work import CommandAccepted, CommandFinished
 
 
@@ -187,6 +189,28 @@ async def test_waiting_for_a_commands_outcome(rig: Rig) -> None:
         await writer.flush()
         answer = await call
         assert (answer["outcome"], answer["result"]) == ("finished", {"before": 2})
+
+
+async def test_a_log_that_is_nearly_full_begins_no_new_turn(rig: Rig) -> None:
+    async with await rig.session() as writer, await rig.client() as client:
+        for _ in range(20):
+            writer.append(MessageSystem(text="x" * 50_000))
+        turn = begin_turn(writer)
+        await rig.settled(writer)
+        await topology.apply(rig.bus.js, max_bytes=1_100_000)
+        assert await rig.running.gateway.bus.capacity.look(rig.bus.js) > 0.85
+        table: list[tuple[str, dict[str, Any]]] = [
+            ("session.prompt", {"text": "x"}),
+            ("session.command", {"verb": "steer", "args": {"content": [{"type": "text", "text": "x"}]}}),
+            ("session.command", {"verb": "compact"}),
+        ]
+        for method, params in table:
+            with pytest.raises(TrunklineError) as refused:
+                await client.call(method, session=writer.session, **params)
+            assert refused.value.code == "log_full", method
+        # what ends something still gets through
+        await client.call("session.interrupt", session=writer.session, turn=turn)
+        await client.call("session.close", session=writer.session)
 
 
 async def test_history_in_pages(rig: Rig) -> None:
