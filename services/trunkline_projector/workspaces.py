@@ -88,8 +88,12 @@ class Workspaces:
         async with asyncio.TaskGroup() as group:
             group.create_task(mirror.run(), name="workspaces-mirror")
             await mirror.ready.wait()
-            await self._compare_all()
+            losses = -1
             while True:
+                if losses != self._bus.mux.losses:
+                    # A server that was killed may have lost the last writes, as those of nobody's watch before.
+                    losses = self._bus.mux.losses
+                    await self._compare_all()
                 changed, self._changed = self._changed, set()
                 for workspace in sorted(changed):
                     await self._store(workspace)
@@ -108,7 +112,8 @@ class Workspaces:
             self._changed.add(listed.workspace)
 
     async def _compare_all(self) -> None:
-        """Workspaces whose sessions went while nobody looked are compared too."""
+        """Look at every workspace: those that have sessions, and those that had some when they were stored."""
+        self._changed |= self._members.keys()
         while True:
             try:
                 self._changed |= {entry.key for entry in await kv.entries(self._bus, self.bucket)}
