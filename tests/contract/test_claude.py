@@ -240,3 +240,12 @@ async def test_the_environment_is_explicit(adapter_source: dict[str, str], tmp_p
     assert environment["ANTHROPIC_API_KEY"] == "key"
     assert environment["CLAUDE_CODE_TMPDIR"] == environment["TMPDIR"]
     assert "GITHUB_TOKEN" not in environment
+
+
+async def test_files_with_secrets_are_gone_with_the_agent(adapter_source: dict[str, str], tmp_path: Path) -> None:
+    servers = {"db": {"command": "db", "env": {"PASSWORD": "hunter2"}}}
+    async with running(adapter_source, tmp_path, mcp_servers=servers) as agent:
+        environment = json.loads(await agent.result("environment"))
+        file = Path(environment["TMPDIR"]) / "mcp.json"
+        assert "hunter2" in file.read_text()
+    assert not file.exists()

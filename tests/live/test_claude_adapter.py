@@ -15,6 +15,7 @@ import pytest
 from tests.contract.claude_running import Running
 
 from trunkline_adapters.claude.adapter import ClaudeAdapter
+from trunkline_adapters.claude.session import prompt_uuid
 from trunkline_agentkit import BackendAdapter, Piece, local_start
 from trunkline_agentkit.contract import AdapterContract, Behaviour
 from trunkline_testkit import eventually
@@ -204,7 +205,8 @@ async def test_prompts_while_a_turn_runs_are_folded_in_queued_or_dropped(bench: 
         await agent.say("SCENARIO=hold", "cmd_hold")
         await bench.api.wait_holding()
         await agent.say("SAY=dropped", "cmd_dropped", delivery="queued")
-        await eventually(lambda: len(agent.natives) and agent.natives[-1].kind == "command_lifecycle")
+        queued = prompt_uuid("cmd_dropped").encode()
+        await eventually(lambda: any(queued in native.raw and b'"queued"' in native.raw for native in agent.natives))
         await agent.session.interrupt(cancel_queued=True)
         await agent.wait(TurnCompleted, 3)
         dropped = [message for message in agent.all(MessageUser) if message.delivery == "cancelled"]

@@ -116,10 +116,15 @@ class ClaudeAdapter:
         environment = launch.environment(start)
         start = msgspec.structs.replace(start, environment=environment)
         files = await asyncio.to_thread(launch.write_files, start)
-        process = await start.launch([self.program(), *launch.arguments(start), *files], environment=environment)
+        named = [word for name, path in files.items() for word in (name, str(path))]
+        try:
+            process = await start.launch([self.program(), *launch.arguments(start), *named], environment=environment)
+        except BaseException:
+            launch.remove_files(files.values())
+            raise
         resumed = (start.native_session or start.options.resume_native) is not None
         translator = ClaudeTranslator(start.context, CAPABILITIES, resumed=resumed)
-        session = ClaudeSession(process, translator, launch.initialize(start))
+        session = ClaudeSession(process, translator, launch.initialize(start), list(files.values()))
         await session.open(start.options.thinking)
         return session
 

@@ -4,6 +4,7 @@ What may hold a secret (MCP servers, settings, prompts) is in files that only th
 arguments are visible to everyone on the machine.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,25 +93,30 @@ def check(options: SessionOptions) -> None:
         )
 
 
-def write_files(start: Start) -> list[str]:
-    """Writes what the CLI takes as files, and gives the arguments that name them. Blocking.
+def write_files(start: Start) -> dict[str, Path]:
+    """Writes what the CLI takes as files, by the argument that names each. Blocking.
 
-    The files lie in the session's own temporary directory, which only the user can enter.
+    The files lie in the session's own temporary directory, which only the user can enter; who starts the CLI removes them.
     """
     directory = Path(start.environment["TMPDIR"])
-    argv: list[str] = []
+    files: dict[str, Path] = {}
     if start.options.mcp_servers:
-        argv += ["--mcp-config", _write(directory / "mcp.json", {"mcpServers": start.options.mcp_servers})]
+        files["--mcp-config"] = _write(directory / "mcp.json", {"mcpServers": start.options.mcp_servers})
     if settings := start.options.native.get("settings"):
-        argv += ["--settings", _write(directory / "settings.json", settings)]
-    return argv
+        files["--settings"] = _write(directory / "settings.json", settings)
+    return files
 
 
-def _write(path: Path, value: Any) -> str:
+def remove_files(files: Iterable[Path]) -> None:
+    for path in files:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, value: Any) -> Path:
     path.touch(mode=0o600, exist_ok=True)
     path.chmod(0o600)
     path.write_bytes(encode(value))
-    return str(path)
+    return path
 
 
 def environment(start: Start) -> dict[str, str]:

@@ -8,7 +8,8 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from trunkline_adapters.claude import launch, replies
@@ -40,12 +41,15 @@ def prompt_uuid(command: str) -> str:
 
 
 class ClaudeSession(ConfigurableBase):
-    """Made by `ClaudeAdapter`; `open` before use."""
+    """Made by `ClaudeAdapter`; `open` before use. `files` are removed once the CLI has ended."""
 
-    def __init__(self, process: AgentProcess, translator: ClaudeTranslator, initialize: Obj) -> None:
+    def __init__(
+        self, process: AgentProcess, translator: ClaudeTranslator, initialize: Obj, files: Sequence[Path] = ()
+    ) -> None:
         self._process = process
         self._translator = translator
         self._initialize = initialize
+        self._files = files
         self._control = Control(process, translator.sent)
         self._unread: deque[Native] = deque()
         self._unread_bytes = 0
@@ -73,7 +77,7 @@ class ClaudeSession(ConfigurableBase):
         Raises TrunklineError `agent_failed` or `agent_auth` with the end of its error output, `timeout`.
         """
         try:
-            await self._introduce()
+            await self._control.request(self._initialize, deadline=START_DEADLINE)
             if thinking is not None:
                 await self.set_thinking(thinking)
         except TrunklineError as error:
@@ -81,9 +85,6 @@ class ClaudeSession(ConfigurableBase):
         except BaseException:
             await self.close(grace=0)
             raise
-
-    async def _introduce(self) -> None:
-        await self._control.request(self._initialize, deadline=START_DEADLINE)
 
     def _failed(self, end: Exit, error: TrunklineError) -> TrunklineError:
         said = end.stderr_tail.strip()
@@ -134,6 +135,7 @@ class ClaudeSession(ConfigurableBase):
             self._changed.notify_all()
         end = await self._process.close(grace)
         await asyncio.wait({self._reading})
+        await asyncio.to_thread(launch.remove_files, self._files)
         return end
 
     async def interrupt(self, *, cancel_queued: bool = False) -> None:
@@ -147,8 +149,9 @@ class ClaudeSession(ConfigurableBase):
         await self._answer(replies.response(waiting.request_id, replies.decision(waiting, decision)))
 
     async def pending(self) -> set[str] | None:
+        again = {name: value for name, value in self._initialize.items() if name != "title"}
         try:
-            await self._introduce()
+            await self._control.request(again)
         except TrunklineError as error:
             # CLIs that know no second `initialize` can't say what they wait for.
             if error.code == "agent_failed" and self._process.running:

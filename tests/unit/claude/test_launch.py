@@ -88,12 +88,13 @@ def test_what_may_hold_secrets_stays_out_of_the_arguments(tmp_path: Path) -> Non
     )
     begin = start(tmp_path, options)
     files = launch.write_files(begin)
-    argv = [*launch.arguments(begin), *files]
-    assert not any(SECRET in argument for argument in argv)
-    assert files == ["--mcp-config", str(tmp_path / "mcp.json"), "--settings", str(tmp_path / "settings.json")]
+    assert not any(SECRET in argument for argument in [*launch.arguments(begin), *files, *map(str, files.values())])
+    assert files == {"--mcp-config": tmp_path / "mcp.json", "--settings": tmp_path / "settings.json"}
     assert json.loads((tmp_path / "mcp.json").read_text()) == {"mcpServers": options.mcp_servers}
     for name in ("mcp.json", "settings.json"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    launch.remove_files(files.values())
+    assert list(tmp_path.iterdir()) == []
     request = launch.initialize(begin)
     assert request["systemPrompt"] == [SECRET]
     assert request["appendSystemPrompt"] == SECRET
