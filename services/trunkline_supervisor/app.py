@@ -6,11 +6,13 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from trunkline_bus.connection import Bus, BusSettings
 from trunkline_supervisor import logs, processes, state
 from trunkline_supervisor.broker import Broker
 from trunkline_supervisor.child import Child
 from trunkline_supervisor.console import Console
 from trunkline_supervisor.home import Home, host_id
+from trunkline_supervisor.killer import Killer
 from trunkline_supervisor.lock import HomeLock
 from trunkline_supervisor.ports import gateway_port
 from trunkline_supervisor.services import SERVICES, Endpoint, Service, child_spec
@@ -112,6 +114,7 @@ class Supervisor:
         failure: TrunklineError | None = None
         async with asyncio.TaskGroup() as group:
             keeping = [
+                group.create_task(self._enforce_kills(endpoint)),
                 group.create_task(self._broker.keep(self._broker_restarted)),
                 group.create_task(logs.keep_bounded(self.home.logs)),
             ]
@@ -180,6 +183,16 @@ class Supervisor:
         for child in running:
             if child.process_id in killed:
                 self._console.trouble(f"{child.name} did not end within {self.settings.drain_s:g} s and was killed")
+
+    async def _enforce_kills(self, endpoint: Endpoint) -> None:
+        settings = BusSettings(url=endpoint.nats_url, seed_file=endpoint.seeds.get("admin"), name="supervisor")
+        while True:
+            try:
+                async with Bus.open(settings) as bus:
+                    await Killer(bus, self.home.root, self._host, self.settings.kill_s).run()
+            except* TrunklineError as group:
+                log.warning("killer_restarts", extra={"error": str(group.exceptions[0])})
+            await asyncio.sleep(1)
 
     def _broker_restarted(self) -> None:
         self._write_state()

@@ -121,7 +121,7 @@ class OtherBroker:
     def __init__(self, url: str, seed: Path | None, users: Mapping[str, Path]) -> None:
         self._url = url
         self._seed = seed
-        self._users = users
+        self._users = {**users, **({"admin": seed} if seed is not None else {})}
 
     @property
     def url(self) -> str:

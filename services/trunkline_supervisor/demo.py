@@ -23,6 +23,8 @@ async def start_demo(socket: Path, cwd: Path, adapter: str = "demo") -> str:
             return session
     except TimeoutError:
         raise TrunklineError("timeout", "the demo session was not ready within 30 s") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise TrunklineError("not_running", f"the demo could not be started: {error}") from error
 
 
 async def _call(http: aiohttp.ClientSession, method: str, params: dict[str, str]) -> dict[str, object]:

@@ -61,8 +61,10 @@ async def _run(settings: SupervisorSettings) -> None:
         stopping.set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is to go on
+        loop.add_signal_handler(signal.SIGHUP, on_signal)
     await supervisor.run(stopping)
 
 

@@ -18,5 +18,7 @@ class SupervisorSettings(Settings, frozen=True, kw_only=True):
     """Start a session with the demo agent once all is ready."""
     drain_s: float = 8.0
     """Seconds that the services may take to finish before they are killed."""
+    kill_s: float = 5.0
+    """Seconds that a worker may take to obey `kill` before the supervisor does it."""
     start_s: float = 60.0
     """Seconds until everything must be ready."""

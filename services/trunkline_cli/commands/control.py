@@ -14,6 +14,7 @@ CLOSE_EPILOG = """\b
 Examples:
   trunkline close last
   trunkline close 0199f3 --reason "done for today"
+  trunkline close 0199f3 --kill    at once, also where its worker hangs
 
 Its log stays: `trunkline attach`, `events` and `replay` still show it.
 """
@@ -35,12 +36,16 @@ def interrupt(session: str, queued: bool, as_json: bool, home: Path | None) -> i
 @click.command(epilog=CLOSE_EPILOG)
 @click.argument("session")
 @click.option("--reason", help="Why, for the log.")
+@click.option("--kill", is_flag=True, help="Kill the agent at once, also where its worker hangs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the gateway's answer as JSON.")
 @click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
-def close(session: str, reason: str | None, as_json: bool, home: Path | None) -> int:
+def close(session: str, reason: str | None, kill: bool, as_json: bool, home: Path | None) -> int:
     """Close SESSION: its agent ends, its log stays."""
     from trunkline_cli.context import finish
 
+    if kill:
+        args = {"reason": reason} if reason is not None else {}
+        return finish(_call("session.command", session, as_json, home, "killing", {"verb": "kill", "args": args}))
     return finish(_call("session.close", session, as_json, home, "closing", {"reason": reason}))
 
 

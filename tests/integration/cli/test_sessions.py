@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.integration.supervisor.running import Up
 
 from trunkline_testkit import eventually_sync
+from trunkline_testkit.processes import cont, marked, stop, wait_gone_sync
 
 
 def new_session(up: Up, prompt: str | None = None, *flags: str) -> str:
@@ -183,3 +184,21 @@ def test_over_tcp_with_the_token_everything_is_the_same(up: Up) -> None:
     remote.environment["TRUNKLINE_TOKEN"] = "wrong"
     done = remote.cli("ls")
     assert (done.returncode, done.stderr.startswith("error: unauthorized:")) == (1, True)
+
+
+def test_a_kill_is_obeyed_also_where_the_worker_hangs(up: Up) -> None:
+    session = new_session(up, "children; silent")
+    eventually_sync(lambda: status(up, session) == "running", 20)
+    agents = eventually_sync(lambda: marked("TRUNKLINE_SESSION", session))
+    worker = up.children()["adapters"]
+    stop(worker.pid)
+    try:
+        assert up.ok("close", session, "--kill", "--reason", "enough") == f"killing {session}\n"
+        eventually_sync(lambda: status(up, session) == "closed", 20)
+        wait_gone_sync(agents, 5)
+    finally:
+        cont(worker.pid)
+    assert up.ok("verify", session).endswith("all is well\n")
+    closed = json.loads(up.ok("events", session, "--type", "session.closed", "--json"))
+    assert closed["data"]["reason"] == "enough"
+    assert up.ok("run", "demo", "say still here", "--cwd", str(up.home)) == "still here\n"

@@ -13,6 +13,7 @@ from tests.integration.supervisor.running import SERVICES, Up, running
 
 from trunkline_supervisor.state import Process
 from trunkline_testkit import eventually_sync
+from trunkline_testkit.nats import NatsServer
 from trunkline_testkit.processes import kill, stop, wait_gone_sync
 
 
@@ -126,3 +127,16 @@ def test_unknown_services_and_settings_are_named(home: Path) -> None:
     up = Up(home, "--services", "nonsense")
     assert up.process.wait(20) == 1
     assert "there is no service 'nonsense'" in up.output
+
+
+def test_it_runs_on_a_server_of_somebody_else_with_a_demo_and_leaves_that_server_alone(
+    fresh_nats: NatsServer, home: Path
+) -> None:
+    with running(home, "--nats-url", fresh_nats.url, "--demo") as up:
+        assert set(up.children()) == set(SERVICES)
+        assert up.state["nats"] == fresh_nats.url
+        eventually_sync(lambda: "demo: trunkline attach ses_" in up.output, 30)
+        eventually_sync(lambda: "turn.completed" in up.ok("events", "last"), 20)
+        assert up.ok("verify").endswith("all is well\n")
+    assert fresh_nats.running
+    assert not (home / "nats" / "store").exists()
