@@ -165,14 +165,14 @@ async def test_a_reader_hears_gets_and_pulls(server: Server) -> None:
     await reader.flush()
     js = admin.jetstream()
     await js.publish(FACT, b'{"n":1}')
-    assert (await live.next_msg()).data == b'{"n":1}'
-    assert (await reader.request("$JS.API.DIRECT.GET.EVENTS", b'{"seq":1}')).data == b'{"n":1}'
+    assert (await live.next_msg(timeout=5)).data == b'{"n":1}'
+    assert (await reader.request("$JS.API.DIRECT.GET.EVENTS", b'{"seq":1}', timeout=5)).data == b'{"n":1}'
     made = {"stream_name": "EVENTS", "config": {"durable_name": "bi", "ack_policy": "explicit"}}
-    await admin.request("$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.bi", json.dumps(made).encode())
+    await admin.request("$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.bi", json.dumps(made).encode(), timeout=5)
     inbox = reader.new_inbox()
     pulled = await reader.subscribe(inbox)
-    await reader.publish("$JS.API.CONSUMER.MSG.NEXT.EVENTS.bi", b'{"batch":1,"expires":2000000000}', reply=inbox)
-    message = await pulled.next_msg()
+    await reader.publish("$JS.API.CONSUMER.MSG.NEXT.EVENTS.bi", b'{"batch":1,"expires":5000000000}', reply=inbox)
+    message = await pulled.next_msg(timeout=5)
     assert message.data == b'{"n":1}'
     await reader.publish(message.reply, b"+ACK")
 
@@ -193,12 +193,12 @@ async def test_a_reader_can_not_aim_an_answer_at_a_stream(server: Server) -> Non
     js = admin.jetstream()
     await js.publish(FACT, b'{"n":1}')
     made = {"stream_name": "EVENTS", "config": {"durable_name": "bi", "ack_policy": "none"}}
-    await admin.request("$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.bi", json.dumps(made).encode())
+    await admin.request("$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.bi", json.dumps(made).encode(), timeout=5)
     for target in (COMMAND, FACT, LEASE):
         await reader.publish("$JS.API.DIRECT.GET.EVENTS", b'{"seq":1}', reply=target)
         await reader.publish("$JS.API.CONSUMER.MSG.NEXT.EVENTS.bi", b'{"batch":1,"expires":500000000}', reply=target)
     # Answered in order: once this one is back, the others were too.
-    assert (await reader.request("$JS.API.DIRECT.GET.EVENTS", b'{"seq":1}')).data == b'{"n":1}'
+    assert (await reader.request("$JS.API.DIRECT.GET.EVENTS", b'{"seq":1}', timeout=5)).data == b'{"n":1}'
     for stream, held in (("EVENTS", 1), ("COMMANDS", 0), ("KV_trunk_leases", 0)):
         assert (await js.stream_info(stream)).state.messages == held
     with pytest.raises((nats.errors.TimeoutError, NoStreamResponseError)):
