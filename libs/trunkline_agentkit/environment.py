@@ -91,12 +91,21 @@ def temporary_directory(session: str, base: Path | None = None) -> Path:
     It lies outside the state directory, which agents are denied, and its path is short, because agents put unix
     sockets there. Raises TrunklineError `bad_directory` where someone else owns the place.
     """
-    root = (base or Path(tempfile.gettempdir())) / f"trunkline-{os.getuid()}"
-    for path in (root, root / check_id(session, "ses")):
+    directory = _temporary(session, base)
+    for path in (directory.parent, directory):
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
             raise TrunklineError(
                 "bad_directory", f"{str(path)!r} must be a directory that only you can enter: remove or correct it"
             )
-    return root / session
+    return directory
+
+
+def remove_temporary_directory(session: str) -> None:
+    """Removes what `temporary_directory` made, with everything in it."""
+    shutil.rmtree(_temporary(session, None), ignore_errors=True)
+
+
+def _temporary(session: str, base: Path | None) -> Path:
+    return (base or Path(tempfile.gettempdir())) / f"trunkline-{os.getuid()}" / check_id(session, "ses")

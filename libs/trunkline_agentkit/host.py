@@ -6,6 +6,7 @@ nobody owns, and lets everything go in order when it is told to stop.
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import os
 from collections.abc import Mapping
@@ -41,6 +42,7 @@ SPAWN_LIFETIME: Final = 30.0
 
 _REGISTER_EVERY: Final = 10.0
 _REAP_EVERY: Final = 5.0
+_RECOVER_EVERY: Final = 5.0
 _LOCK_WITHIN: Final = 6.0
 _CLAIMS_AT_A_TIME: Final = 8
 _PROBE_WITHIN: Final = 20.0
@@ -239,21 +241,43 @@ class WorkerHost:
             self._latest[session] = stored.sequence
             return
         record = Place(self._home, session).record
-        if record is None or stored.sequence <= record.cmd_seq:
+        if record is None or stored.sequence <= record.cmd_seq or self._is_anothers(record):
             return
         with contextlib.suppress(TrunklineError):
             if not record.closed or decode_command(stored.raw).verb == "resume":
                 self._start_claim(session)
 
     async def _recover(self) -> None:
-        """Takes over what nobody of this host owns any more and that has something open or unread."""
-        async with asyncio.TaskGroup() as group:
-            for place in await asyncio.to_thread(places, self._home):
-                group.create_task(self._look_after(place))
+        """Takes over what nobody of this host owns any more and that has something open or unread.
+
+        At the start all sessions are looked at, later those whose owner has died since.
+        """
+        found = await asyncio.to_thread(places, self._home)
+        while True:
+            async with asyncio.TaskGroup() as group:
+                for place in found:
+                    group.create_task(self._look_after(place))
+            await asyncio.sleep(_RECOVER_EVERY)
+            found = await asyncio.to_thread(self._orphaned)
+
+    def _orphaned(self) -> list[Place]:
+        """Sessions whose record names an owner that no longer runs."""
+        return [
+            place
+            for place in places(self._home)
+            if (record := place.record) is not None
+            and record.worker not in {None, self._mark}
+            and not owner_runs(record)
+        ]
+
+    def _is_anothers(self, record: Record) -> bool:
+        return record.worker not in {None, self._mark} and owner_runs(record)
 
     async def _look_after(self, place: Place) -> None:
         record = place.record
-        if record is None or place.session in self._owners or owner_runs(record):
+        if record is None or place.session in self._owners or place.session in self._taking:
+            return
+        if await asyncio.to_thread(self._is_anothers, record):
             return
         async with self._claims:
             try:
@@ -333,8 +357,8 @@ class WorkerHost:
 
     async def _lock(self, place: Place, record: Record) -> None:
         """Takes the session's lock once nothing of a former agent runs any more. Raises TrunklineError `fenced`."""
-        if record.worker is not None and record.worker != self._mark and owner_runs(record):
-            raise TrunklineError("fenced", f"worker {record.worker.worker!r} of this host owns {place.session!r}")
+        if self._is_anothers(record):
+            raise TrunklineError("fenced", f"another worker of this host owns {place.session!r}")
         deadline = asyncio.get_running_loop().time() + _LOCK_WITHIN
         while not place.lock():
             await place.end_remains()
@@ -366,7 +390,10 @@ class WorkerHost:
         )
         self._owners[place.session] = owner
         metrics.OWNED_SESSIONS.set(len(self._owners))
-        task = asyncio.create_task(self._run_owner(owner, any_place=state.placement == "any", writer=writer))
+        # An owner outlives the request that it began with, and is no part of that request's trace.
+        task = asyncio.create_task(
+            self._run_owner(owner, any_place=state.placement == "any", writer=writer), context=contextvars.Context()
+        )
         self._owning.add(task)
         task.add_done_callback(self._owning.discard)
 
@@ -388,8 +415,18 @@ class WorkerHost:
             metrics.OWNED_SESSIONS.set(len(self._owners))
         if end == "idle" and (owner.unfinished or self._latest.get(session, 0) > owner.cmd_seq):
             self._start_claim(session)  # something came while it let go
-        if end == "closed" and self._latest.get(session, 0) > owner.cmd_seq:
-            await self._look_after(Place(self._home, session))
+        elif end == "failed" and self._group is not None:
+            self._group.create_task(self._try_again(session))
+        elif end == "closed" and self._latest.get(session, 0) > owner.cmd_seq and self._group is not None:
+            self._group.create_task(self._look_after(Place(self._home, session)))
+
+    async def _try_again(self, session: str) -> None:
+        """After a fault of our own: what it left open is taken up again, at a pace that does no harm."""
+        await asyncio.sleep(_RECOVER_EVERY)
+        place = Place(self._home, session)
+        with contextlib.suppress(TrunklineError):
+            if (await fold_log(self._bus, session)).unfinished:
+                self._start_claim(place.session)
 
     async def _keep_lease(self, lease: Lease, owner: SessionOwner, writer: SessionWriter, *, any_place: bool) -> None:
         """Holds the session's lease. A session of this host is guarded by its lock; another could be taken elsewhere,

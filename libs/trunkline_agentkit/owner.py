@@ -15,6 +15,7 @@ from typing import Final, Literal
 from trunkline_agentkit.answers import Answers
 from trunkline_agentkit.effects import Effects
 from trunkline_agentkit.endings import leftovers
+from trunkline_agentkit.environment import remove_temporary_directory
 from trunkline_agentkit.life import AgentLife
 from trunkline_agentkit.memory import Memory
 from trunkline_agentkit.orders import Orders
@@ -212,4 +213,6 @@ class SessionOwner:
         await self._writer.close(within=_LAST_FLUSH)
         await self._place.change(worker=None, agent=None, cmd_seq=self._orders.cmd_seq, closed=self.closed)
         self._place.unlock()
+        if self.closed:
+            await asyncio.to_thread(remove_temporary_directory, self.session)
         log.info("session_released", extra={"session": self.session, "end": end})

@@ -308,12 +308,17 @@ async def start_process(
         started=start_time(process.pid) or time.time(),
         argv=(program, *argv[1:]),
     )
+    try:
+        watchdog = await asyncio.to_thread(Watchdog, process.pid)
+    except BaseException:
+        transport.close()  # the gate never opens
+        raise
     agent = AgentProcess(
         process,
         transport,
         protocol.ended,
         registration,
-        Watchdog(process.pid),
+        watchdog,
         marks={name: environment[name] for name in marks if name in environment},
         recorder=recorder,
     )

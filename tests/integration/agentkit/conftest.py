@@ -1,6 +1,9 @@
 """A real server, and a worker host in the test's process."""
 
 import asyncio
+import contextlib
+import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -60,3 +63,43 @@ async def run_host(bus: Bus, home: Path) -> AsyncIterator[Host]:
             return host
 
         yield start
+
+
+Worker = asyncio.subprocess.Process
+Start = Callable[..., Any]
+
+
+@pytest_asyncio.fixture
+async def start_worker(fresh_nats: NatsServer, home: Path, tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
+    """Starts `python -m trunkline_adapters` with nothing of the test's own environment."""
+    workers: list[Worker] = []
+    log = (tmp_path / "worker.log").open("ab")
+
+    async def start(**settings: str) -> Worker:
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "trunkline_adapters",
+            "--only",
+            "demo",
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(tmp_path),
+                "TRUNKLINE_HOME": str(home),
+                "TRUNKLINE_NATS_URL": fresh_nats.url,
+                **settings,
+            },
+            stdout=log,
+            stderr=log,
+        )
+        workers.append(worker)
+        return worker
+
+    try:
+        yield start
+    finally:
+        for worker in workers:
+            with contextlib.suppress(ProcessLookupError):
+                worker.kill()
+            await worker.wait()
+        log.close()

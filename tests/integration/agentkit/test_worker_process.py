@@ -1,66 +1,22 @@
 """The worker as a process of its own: killed in mid-turn, told to stop, started again."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-import pytest_asyncio
+from tests.integration.agentkit.conftest import Start
 from tests.integration.agentkit.hand import Hand, those
 
 from trunkline_testkit import eventually
-from trunkline_testkit.nats import NatsServer
 from trunkline_testkit.processes import assert_no_orphans, marked, tree
 from trunkline_wire import subjects
 from trunkline_wire.commands import Close, Interrupt, Rename
 from trunkline_wire.session import SessionOptions
-
-Worker = asyncio.subprocess.Process
-
-
-@pytest_asyncio.fixture
-async def start_worker(fresh_nats: NatsServer, home: Path, tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
-    """Starts `python -m trunkline_adapters` with nothing of the test's own environment."""
-    workers: list[Worker] = []
-    log = (tmp_path / "worker.log").open("ab")
-
-    async def start(**settings: str) -> Worker:
-        worker = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "trunkline_adapters",
-            "--only",
-            "demo",
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(tmp_path),
-                "TRUNKLINE_HOME": str(home),
-                "TRUNKLINE_NATS_URL": fresh_nats.url,
-                **settings,
-            },
-            stdout=log,
-            stderr=log,
-        )
-        workers.append(worker)
-        return worker
-
-    try:
-        yield start
-    finally:
-        for worker in workers:
-            with contextlib.suppress(ProcessLookupError):
-                worker.kill()
-            await worker.wait()
-        log.close()
-
-
-Start = Callable[..., Any]
 
 
 async def test_kill_9_in_mid_turn_leaves_no_process_and_the_session_goes_on(hand: Hand, start_worker: Start) -> None:
