@@ -45,8 +45,7 @@ class Capacity:
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait((self._task,))
 
     async def look(self, js: JetStreamContext) -> float:
         """Ask the leader. Raises what `jsapi.request` raises; a log that does not exist yet is empty."""

@@ -111,41 +111,46 @@ class Bus:
         await asyncio.shield(self._ended)
 
     async def close(self) -> None:
-        """Close all connections; what was published before is sent."""
-        self._closing = True
-        await self.capacity.close()
-        for connection in self._connections.values():
-            await connection.close()
-        if not self._ended.done():
-            self._ended.set_result(None)
+        """Close all connections; what was published before is sent. A caller that is cancelled is so afterwards."""
+        ending = asyncio.ensure_future(self._end())
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            # Half-closed clients would reconnect for ever; to close them takes milliseconds.
+            await asyncio.wait((ending,))
+            raise
 
     async def _open(self) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 for role in _ROLES:
                     tasks.create_task(self._connect(role))
+            await self.mux.open()
+            self._contexts = {role: client.jetstream(timeout=5.0) for role, client in self._connections.items()}
+            try:
+                await self.read_log_id()
+            except (TrunklineError, nats.errors.Error):
+                log.info("bus.no_log_yet")
         except BaseExceptionGroup as group:
-            await self._abandon()
+            await self.close()
             raise group.exceptions[0] from group
         except BaseException:
-            await self._abandon()
+            await self.close()
             raise
-        await self.mux.open()
-        self._contexts = {role: connection.jetstream(timeout=5.0) for role, connection in self._connections.items()}
-        try:
-            await self.read_log_id()
-        except (TrunklineError, nats.errors.Error):
-            log.info("bus.no_log_yet")
 
-    async def _abandon(self) -> None:
-        """Close what was opened halfway: nats-py takes a client that never connected for closed, and keeps its socket."""
-        await self.close()
+    async def _end(self) -> None:
+        self._closing = True
+        await self.capacity.close()
         for connection in self._connections.values():
+            await connection.close()
+            # nats-py takes a client that was interrupted while it connected for closed, and keeps its socket.
             transport = connection._transport  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             if transport is not None:
                 transport.close()
                 with contextlib.suppress(OSError):
                     await transport.wait_closed()
+        if not self._ended.done():
+            self._ended.set_result(None)
 
     async def _connect(self, role: Role) -> None:
         connection, settings = self._connections[role], self.settings

@@ -72,8 +72,7 @@ class Lease:
         if self._task is None:
             return
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await asyncio.wait((self._task,))
         self._task = None
         if not self.lost.is_set():
             with contextlib.suppress(Lost, NoAnswer, TrunklineError):

@@ -1,7 +1,6 @@
 """The one writer of a session: facts in order, fenced by the server; streaming text between them."""
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from types import TracebackType
@@ -256,8 +255,7 @@ class SessionWriter:
         except TimeoutError:
             log.warning("writer.closed_with_rest", extra={"session": self.session, "events": len(self._queue)})
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await asyncio.wait((self._task,))
 
     async def __aenter__(self) -> Self:
         return self

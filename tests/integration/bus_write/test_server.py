@@ -1,6 +1,7 @@
 """The embedded server: one owner, one store, one port."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.server import EmbeddedServer, ServerSettings, store_limit
 from trunkline_testkit import eventually
+from trunkline_testkit.nats import NatsServer
 from trunkline_testkit.ports import free_port
 from trunkline_wire import TrunklineError
 
@@ -152,3 +154,19 @@ async def test_no_server_is_told_in_words() -> None:
         await Bus.open(BusSettings(url=f"nats://127.0.0.1:{free_port()}", connect_within=0.3))
     assert caught.value.code == "log_unavailable"
     assert "trunkline up" in caught.value.message
+
+
+@pytest.mark.parametrize("steps", [*range(12), 20, 40, 80])
+async def test_a_bus_that_is_cancelled_leaves_nothing_behind(fresh_nats: NatsServer, steps: int) -> None:
+    """Cancelled after so many turns of the loop, while it opens, while it is open or while it closes: the trip-wires look."""
+
+    async def use() -> None:
+        async with Bus.open(BusSettings(url=fresh_nats.url)) as bus:
+            await bus.writing.flush()
+
+    task = asyncio.ensure_future(use())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
