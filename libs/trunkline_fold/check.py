@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from trunkline_wire import Data, Event
+from trunkline_wire import Data, Event, subjects
 from trunkline_wire.asks import (
     AnswerRejected,
     AskDecided,
@@ -82,7 +82,8 @@ def check_session(events: Sequence[tuple[int, str, Event]]) -> list[Violation]:
 
 
 def _channel(subject: str) -> str:
-    return ".".join(subject.split(".")[4:]) if subject.startswith("trunk.ev.") else subject
+    parsed = subjects.parse(subject)
+    return parsed.rest if parsed is not None else subject
 
 
 def _order(entries: list[Entry]) -> Iterator[Violation]:

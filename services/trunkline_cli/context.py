@@ -75,12 +75,14 @@ async def find_session(link: Link, reference: str) -> str:
 
 
 async def find_ask(link: Link, reference: str | None, session: str | None = None) -> Ask:
-    """The open ask that is meant: by id or its beginning, or the only one of a session (or of all).
+    """The open ask that is meant: by id or its beginning, `last` for the newest, or the only one of a session (or of all).
 
     Raises `unknown_ask`, `bad_id` where several fit.
     """
     asks = await open_asks(link, session)
-    if reference is not None:
+    if reference == LAST and asks:
+        return asks[-1]
+    if reference is not None and reference != LAST:
         ids = [ask.ask for ask in asks]
         if is_id(reference, "ask") and reference not in ids:
             raise TrunklineError("unknown_ask", f"{reference!r} is not open: see `trunkline asks`", ask=reference)

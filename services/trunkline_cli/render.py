@@ -196,9 +196,12 @@ def describe(data: PermissionRequested | QuestionAsked | PlanProposed) -> list[s
     """What an ask wants, in lines."""
     match data:
         case PermissionRequested():
-            title = data.title or _input_line(data.input)
-            lines = [f"{data.name}{': ' if title else ''}{short(safe(title), 300)}"]
-            lines += [safe(text) for text in (data.description, data.reason) if text]
+            # The input itself comes first: a title is the agent's own word for what it wants to do.
+            wanted = _input_line(data.input) or data.title or ""
+            lines = [f"{data.name}{': ' if wanted else ''}{short(safe(wanted), 300)}"]
+            for text in (data.title, data.description, data.reason):
+                if text and safe(text) not in lines and text != wanted:
+                    lines.append(safe(text))
         case PlanProposed():
             lines = ["plan:", *safe(text_of(data.plan)).splitlines()]
         case QuestionAsked():

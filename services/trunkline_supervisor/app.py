@@ -70,11 +70,11 @@ class Supervisor:
             self._console.title(f"Trunkline {self._version} in {self.home.root}")
             await self._clean_up()
             self._host = host_id(self.home)
-            port = gateway_port(self.settings.port)
-            self.gateway = f"http://127.0.0.1:{port}"
             try:
                 await self._broker.start()
                 self._console.step(NATS, self._broker.url)
+                port = gateway_port(self.settings.port)
+                self.gateway = f"http://127.0.0.1:{port}"
                 changes = await self._broker.make_topology()
                 self._console.step("log", f"{len(changes)} changes to streams and buckets" if changes else "as it was")
                 endpoint = Endpoint(
@@ -200,6 +200,8 @@ class Supervisor:
 
     def _changed(self, child: Child) -> None:
         self._news.set()
+        if child.name == "gateway" and child.process is not None and child.ready.is_set():
+            self.gateway = state.gateway_url(self.home, child.process.pid) or self.gateway
         self._write_state()
         if child.process is None:
             again = f"starting it again in {child.restarts.delay:g} s"

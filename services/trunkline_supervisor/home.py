@@ -30,6 +30,11 @@ class Home(msgspec.Struct, frozen=True):
         return self.root / "gateway.sock"
 
     @property
+    def gateway(self) -> Path:
+        """Where the gateway says which address it took."""
+        return self.root / "gateway.json"
+
+    @property
     def token(self) -> Path:
         return self.root / "token"
 

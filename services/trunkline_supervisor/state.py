@@ -61,6 +61,20 @@ def read(home: Home) -> State | None:
         return None
 
 
+class _Address(msgspec.Struct, frozen=True):
+    url: str
+    pid: int
+
+
+def gateway_url(home: Home, pid: int) -> str | None:
+    """The address that the gateway with this pid took; another than it was told to, if somebody was quicker."""
+    try:
+        address = msgspec.json.decode(home.gateway.read_bytes(), type=_Address)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return address.url if address.pid == pid else None
+
+
 def write(home: Home, state: State) -> None:
     write_private(home.state, msgspec.json.format(msgspec.json.encode(state)) + b"\n")
 

@@ -34,7 +34,7 @@ def test_every_adapter_has_the_same_files() -> None:
 @pytest.mark.parametrize("name", ["projector", "permissions", "gateway", "adapters", "supervisor"])
 def test_services_have_the_same_shape(name: str) -> None:
     folder = ROOT / f"services/trunkline_{name}"
-    assert {"__main__.py", "app.py", "settings.py"} <= {p.name for p in folder.iterdir()}
+    assert {"__main__.py", "app.py"} <= {p.name for p in folder.iterdir()}
     assert len((folder / "__main__.py").read_text().splitlines()) <= 25
 
 

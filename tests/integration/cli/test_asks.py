@@ -38,6 +38,12 @@ def test_approve_by_a_short_id(up: Up) -> None:
     assert (again.returncode, again.stderr.startswith("error: unknown_ask:")) == (1, True)
 
 
+def test_last_is_the_newest_open_ask(up: Up) -> None:
+    session, ask = asking(up, "ask make")
+    assert up.ok("approve", "last") == f"allow: {ask} of {session}\n"
+    assert tool_end(up, session) == ("completed", "ran: make")
+
+
 def test_deny_with_a_reason_for_the_only_ask_of_a_session(up: Up) -> None:
     session, ask = asking(up, "ask deploy")
     assert up.ok("deny", "--session", session, "--message", "not today") == f"deny: {ask} of {session}\n"
@@ -77,7 +83,7 @@ def test_without_a_terminal_a_waiting_run_names_the_ask(up: Up) -> None:
     import sys
 
     run = subprocess.Popen(
-        [sys.executable, "-m", "trunkline_cli", "run", "demo", "ask ls; say finished", "--cwd", str(up.home)],
+        [sys.executable, "-m", "trunkline_cli", "run", "demo", "ask ls alone; say finished", "--cwd", str(up.home)],
         env=up.environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -94,4 +100,4 @@ def test_without_a_terminal_a_waiting_run_names_the_ask(up: Up) -> None:
 
 def _waiting(up: Up) -> list[str]:
     asks = [json.loads(line) for line in up.ok("asks", "--json").splitlines()]
-    return [ask["session"] for ask in asks if ask["requested"].get("input") == {"command": "ls"}]
+    return [ask["session"] for ask in asks if ask["requested"].get("input") == {"command": "ls alone"}]

@@ -133,3 +133,13 @@ def test_services_are_chosen_by_name() -> None:
     assert [service.user for service in chosen(["adapters"])] == ["worker"]
     with pytest.raises(TrunklineError, match="known are projector, permissions, gateway, adapters"):
         chosen(["adapter"])
+
+
+def test_the_gateway_s_own_word_of_its_address_counts_if_it_is_its_own(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert state.gateway_url(home, 7) is None
+    home.gateway.write_text('{"url": "http://127.0.0.1:30087", "socket": "s", "pid": 7, "start": 1.0}')
+    assert state.gateway_url(home, 7) == "http://127.0.0.1:30087"
+    assert state.gateway_url(home, 8) is None
+    home.gateway.write_text("{")
+    assert state.gateway_url(home, 7) is None
