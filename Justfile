@@ -34,7 +34,7 @@ test *args: setup agents
     set -euo pipefail
     if [ $# -gt 0 ]; then exec pytest "$@"; fi
     rm -f .coverage .coverage.*
-    pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+    pytest -q -n 2 --dist loadfile --durations=12 --cov --cov-report=term:skip-covered
 
 # check style, types and import contracts
 lint: setup
@@ -50,7 +50,7 @@ fmt: setup
 
 # install the pinned real agents that the live tests run (cached outside the clone)
 agents: setup
-    @python -m trunkline_testkit.agents install
+    @python -m trunkline_testkit.agents install claude
 
 # measure: each figure as a ratio to the limit in the same run
 bench *args: setup
