@@ -1,5 +1,6 @@
 """The JetStream API as JSON: what nats-py's typed calls leave out (unknown settings survive, answers come whole)."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -15,7 +16,14 @@ async def request(js: JetStreamContext, name: str, body: dict[str, Any] | None =
     """
     payload = json.dumps(body).encode() if body is not None else b""
     # The typed calls of nats-py drop fields that they do not know: only this one passes JSON through.
-    return await js._api_request(f"{js._prefix}.{name}", payload, timeout=wait)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    task = asyncio.current_task()
+    cancelled = task.cancelling() if task is not None else 0
+    try:
+        return await js._api_request(f"{js._prefix}.{name}", payload, timeout=wait)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    finally:
+        # nats-py waits with asyncio.wait_for, which in Python 3.11 loses a cancellation that comes together with the answer.
+        if task is not None and task.cancelling() > cancelled:
+            raise asyncio.CancelledError
 
 
 async def stream_info(js: JetStreamContext, stream: str) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from trunkline_bus.reader import Reader, read_session
 from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AskRecord
 from trunkline_fold.policy import Ruling, decide
-from trunkline_permissions.answers import Given, is_repeated
+from trunkline_permissions.answers import Given
 from trunkline_permissions.clock import ServerClock
 from trunkline_permissions.desk import Desk
 from trunkline_permissions.plan import Step, next_expiry, next_step
@@ -255,11 +255,7 @@ class Decider:
         if desk is None or session not in self._given:
             return
         mark = desk.asks.marks.get(subjects.COMMANDS, 0)
-        left = [
-            one
-            for one in self._given[session]
-            if one.sequence > mark and not is_repeated(desk.record(one.answer.ask), one.answer)
-        ]
+        left = [one for one in self._given[session] if one.sequence > mark and not desk.answered(one.answer)]
         if left:
             self._given[session] = left
         else:

@@ -7,13 +7,17 @@ import msgspec
 from msgspec.structs import replace
 
 from trunkline_fold.asks import AskRecord, AsksState, fold_asks
-from trunkline_wire import Event, encode, timestamp
-from trunkline_wire.asks import AskDelivered
+from trunkline_permissions.answers import is_repeated
+from trunkline_wire import Answer, Event, encode, timestamp
+from trunkline_wire.asks import AskDecided, AskDelivered
 from trunkline_wire.session import SessionClaimed, SessionClosed, SessionCreated, SessionErased
 from trunkline_wire.subjects import Channel
 
 VERSION: Final = 1
 """Of the desk as it is stored; raised with the fold of the asks or of the desk."""
+
+MAX_LATE: Final = 100
+"""Late answers remembered a session, the newest."""
 
 FACTS: Final = frozenset(
     kind.TYPE for kind in (SessionCreated, SessionClaimed, SessionClosed, SessionErased, AskDelivered)
@@ -33,9 +37,16 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
     arrived: dict[str, str] = {}
     """When the server stored each open ask (RFC 3339): expiry counts from there."""
 
+    late: list[str] = []
+    """Answers whose decision was stored behind an end that nobody had seen yet: they have their outcome all the same."""
+
     @property
     def exists(self) -> bool:
         return self.adapter is not None and not self.erased
+
+    def answered(self, answer: Answer) -> bool:
+        """Whether this answer's id has its outcome already: then nothing more is written."""
+        return answer.id in self.late or is_repeated(self.record(answer.ask), answer)
 
     def record(self, ask: str) -> AskRecord | None:
         """The ask of this id, open or ended (old ended ones are forgotten)."""
@@ -67,6 +78,11 @@ def fold_desk(desk: Desk, event: Event, sequence: int, channel: Channel | None, 
     match event.data:
         case SessionCreated() as data:
             return replace(desk, adapter=data.adapter, cwd=data.cwd, workspace=data.workspace)
+        case AskDecided(answer=str(answer)) as data:
+            record = asks.asks.get(data.ask)
+            if record is None or record.decision is None or record.decision.answer != answer:
+                return replace(desk, late=[*desk.late, answer][-MAX_LATE:])
+            return desk
         case SessionErased():
             return replace(desk, erased=True)
         case _:

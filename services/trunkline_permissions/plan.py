@@ -7,7 +7,7 @@ import msgspec
 
 from trunkline_fold.asks import AskRecord
 from trunkline_fold.policy import Ruling
-from trunkline_permissions.answers import Given, is_repeated, judge
+from trunkline_permissions.answers import Given, judge
 from trunkline_permissions.desk import Desk
 from trunkline_wire import Data, parse_time, subjects, timestamp
 from trunkline_wire.asks import AskDecided, AskExpired, AskOption, AskRouted, PermissionRequested, PlanProposed
@@ -49,14 +49,13 @@ def next_step(desk: Desk, given: Sequence[Given], now: dt.datetime, ruling: Judg
     for answer in given:
         if answer.sequence <= desk.asks.marks.get(subjects.COMMANDS, 0):
             continue
-        record = desk.record(answer.answer.ask)
-        if is_repeated(record, answer.answer):
+        if desk.answered(answer.answer):
             continue
         # What expired before the answer was given has expired, however late this service sees both.
         if due is not None and expires_at(due) <= _moment(answer.time_ns):
             return _expiry(due)
         return Step(
-            data=judge(record, answer),
+            data=judge(desk.record(answer.answer.ask), answer),
             src=(subjects.COMMANDS, answer.sequence, 0),
             cause=answer.answer.id,
             source=answer.source,

@@ -9,7 +9,7 @@ from trunkline_permissions.answers import Given
 from trunkline_permissions.desk import Desk, decode_desk, encode_desk, fold_desk
 from trunkline_permissions.plan import Judge, Step, next_expiry, next_step
 from trunkline_wire import Answer, Data, make_event, timestamp
-from trunkline_wire.asks import AskDecided, AskExpired, AskOption, AskRouted, PermissionRequested
+from trunkline_wire.asks import AskDecided, AskExpired, AskOption, AskRouted, AskWithdrawn, PermissionRequested
 from trunkline_wire.session import SessionCreated, SessionErased
 from trunkline_wire.subjects import Channel
 
@@ -110,6 +110,13 @@ def test_an_answer_behind_the_high_water_mark_is_done_already() -> None:
     later = step(marked, answer(1, sequence=9))
     assert later is not None
     assert later.data.TYPE == "answer.rejected"
+
+
+def test_an_answer_that_was_decided_behind_a_withdrawal_is_not_answered_twice() -> None:
+    decided = AskDecided(ask=ASK, behaviour="allow", by="ann", answer="cmd_1")
+    late = desk(CREATED, ASKED, AskWithdrawn(ask=ASK, why="cancelled"), decided, src=("COMMANDS", 7, 0))
+    assert late.asks.asks[ASK].status == "withdrawn"
+    assert step(late, answer(2, sequence=9)) is None
 
 
 def test_nothing_is_written_for_a_session_that_is_unknown_or_erased() -> None:
