@@ -10,6 +10,7 @@ import nats.errors
 import pytest
 import pytest_asyncio
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js.errors import NoStreamResponseError
 from tests.integration.bus_write.sessions import new_writer, note
 
@@ -161,20 +162,33 @@ async def test_a_reader_hears_gets_and_pulls(server: Server) -> None:
     errors: list[str] = []
     admin = await server.connect("admin", errors)
     reader = await server.connect("reader", errors)
-    live = await reader.subscribe("trunk.ev.>")
+    heard: list[Msg] = []
+    pulled: list[Msg] = []
+
+    async def hear(message: Msg) -> None:
+        heard.append(message)
+
+    async def pull(message: Msg) -> None:
+        pulled.append(message)
+
+    inbox = reader.new_inbox()
+    await reader.subscribe("trunk.ev.>", cb=hear)
+    await reader.subscribe(inbox, cb=pull)
     await reader.flush()
     js = admin.jetstream()
     await js.publish(FACT, b'{"n":1}')
-    assert (await live.next_msg(timeout=5)).data == b'{"n":1}'
+    await eventually(lambda: [message.data for message in heard] == [b'{"n":1}'])
     assert (await reader.request("$JS.API.DIRECT.GET.EVENTS", b'{"seq":1}', timeout=5)).data == b'{"n":1}'
     made = {"stream_name": "EVENTS", "config": {"durable_name": "bi", "ack_policy": "explicit"}}
     await admin.request("$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.bi", json.dumps(made).encode(), timeout=5)
-    inbox = reader.new_inbox()
-    pulled = await reader.subscribe(inbox)
-    await reader.publish("$JS.API.CONSUMER.MSG.NEXT.EVENTS.bi", b'{"batch":1,"expires":5000000000}', reply=inbox)
-    message = await pulled.next_msg(timeout=5)
-    assert message.data == b'{"n":1}'
-    await reader.publish(message.reply, b"+ACK")
+
+    async def event_came() -> bool:
+        # As any client does: a pull that brought nothing is asked again.
+        await reader.publish("$JS.API.CONSUMER.MSG.NEXT.EVENTS.bi", b'{"batch":1,"expires":900000000}', reply=inbox)
+        return any(message.data == b'{"n":1}' for message in pulled)
+
+    await eventually(event_came, interval=0.3)
+    await reader.publish(next(message.reply for message in pulled if message.data), b"+ACK")
 
     async def acknowledged() -> bool:
         return (await js.consumer_info("EVENTS", "bi")).num_ack_pending == 0
