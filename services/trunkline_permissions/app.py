@@ -1,9 +1,12 @@
 """The composition root of the permission service."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import nats.errors
 
 from trunkline_bus import metrics
 from trunkline_bus.connection import Bus
@@ -15,6 +18,9 @@ from trunkline_permissions.remembered import remember
 from trunkline_permissions.settings import PermissionsSettings
 from trunkline_permissions.view import AsksView
 from trunkline_service import Service
+from trunkline_wire import TrunklineError
+
+log = logging.getLogger(__name__)
 
 
 async def run_app(service: Service[PermissionsSettings]) -> None:
@@ -55,8 +61,12 @@ async def _watch_policy(bus: Bus, policy: PolicyFile, decider: Decider, every: f
     recorded = ""
     while True:
         if recorded != policy.policy.version:
-            await record_policy(bus, policy)
-            recorded = policy.policy.version
+            try:
+                await record_policy(bus, policy)
+                recorded = policy.policy.version
+            except (TrunklineError, nats.errors.Error, TimeoutError) as error:
+                # Deciding goes on without the audit's copy; the next look tries again.
+                log.warning("policy_not_recorded", extra={"error": str(error)})
         await asyncio.sleep(every)
         if policy.refresh():
             decider.policy_changed()

@@ -4,6 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
+import nats.errors
 from tests.integration.permissions.stage import OPTIONS, Stage, rejections
 
 from trunkline_bus.connection import Bus
@@ -11,6 +12,7 @@ from trunkline_permissions.app import permissions
 from trunkline_permissions.decider import Decider
 from trunkline_permissions.settings import PermissionsSettings
 from trunkline_testkit import eventually
+from trunkline_testkit.nats import NatsServer
 from trunkline_wire import decode_json, subjects
 from trunkline_wire.asks import AskDecided, AskExpired, AskRouted, AskVoted
 from trunkline_wire.ids import new_command_id, new_session_id
@@ -131,6 +133,23 @@ async def test_the_default_policy_keeps_agents_off_the_state_directory(bus: Bus,
         decision = state.asks[ask].decision
         assert decision is not None
         assert (decision.behaviour, decision.by, decision.rule) == ("deny", "policy", "trunkline-state-by-command")
+
+
+async def test_a_policy_that_changes_while_the_log_is_away_is_recorded_afterwards(
+    bus: Bus, settings: PermissionsSettings, fresh_nats: NatsServer
+) -> None:
+    async with permissions(bus, settings) as (_, policy):
+        await eventually(lambda: _recorded(bus, policy.policy.version), ignore=(nats.errors.Error,))
+        fresh_nats.kill()
+        settings.policy_path.write_text(ALLOW_LS)
+        await eventually(lambda: policy.text == ALLOW_LS)
+        await asyncio.to_thread(fresh_nats.restart)
+        await eventually(lambda: _recorded(bus, policy.policy.version), 20, ignore=(nats.errors.Error,))
+
+
+async def _recorded(bus: Bus, version: str) -> bool:
+    stored = await bus.js_read.get_last_msg(subjects.SYSTEM, subjects.system("policy"))
+    return decode_json(stored.data or b"{}")["details"]["version"] == version
 
 
 async def test_a_changed_policy_decides_what_is_still_open(bus: Bus, settings: PermissionsSettings) -> None:
