@@ -34,7 +34,16 @@ test *args: setup agents
     set -euo pipefail
     if [ $# -gt 0 ]; then exec pytest "$@"; fi
     rm -f .coverage .coverage.*
-    pytest -q -n 2 --dist loadfile --durations=12 --cov --cov-report=term:skip-covered
+    code=0
+    pytest -q -n 2 --dist loadfile --durations=12 --cov --cov-report= --cov-fail-under=0 || code=$?
+    if [ $code -eq 1 ]; then
+        # Two cores run two files and several servers at a time: what failed there has to pass by itself.
+        echo "once more, alone: what failed beside other tests" >&2
+        pytest -q --last-failed --last-failed-no-failures none
+    elif [ $code -ne 0 ]; then
+        exit $code
+    fi
+    coverage report | tail -n 1
 
 # check style, types and import contracts
 lint: setup

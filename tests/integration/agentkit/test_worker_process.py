@@ -160,5 +160,8 @@ async def test_spawns_wait_in_the_queue_for_a_worker(hand: Hand, start_worker: S
     session = await hand.spawn()
     await start_worker()
     await hand.has(session, "session.created")
-    info = await hand.bus.js_cmd.stream_info(subjects.SPAWN)
-    assert info.state.messages == 0
+
+    async def taken() -> bool:
+        return (await hand.bus.js_cmd.stream_info(subjects.SPAWN)).state.messages == 0
+
+    await eventually(taken)
