@@ -7,7 +7,11 @@ import aiohttp
 
 from trunkline_wire import TrunklineError
 
-PROMPT = "Show me what Trunkline can do."
+PROMPT = (
+    "say I am a small scripted agent; say I need no account and I run nothing.; slow 20; ask make test; "
+    "say One decision reached me, and everybody who watches saw it."
+)
+"""Streams, then asks: `trunkline attach` shows it, `trunkline approve` answers it."""
 
 
 async def start_demo(socket: Path, cwd: Path, adapter: str = "demo") -> str:

@@ -81,4 +81,4 @@ async def _demo(supervisor: Supervisor, console: Console) -> None:
     except TrunklineError as error:
         console.trouble(str(error))
     else:
-        console.line(f"  demo: trunkline attach {session[:16]}")
+        console.line(f"  demo: trunkline attach {session[:16]}, and from another terminal: trunkline approve last")

@@ -136,6 +136,8 @@ def test_it_runs_on_a_server_of_somebody_else_with_a_demo_and_leaves_that_server
         assert set(up.children()) == set(SERVICES)
         assert up.state["nats"] == fresh_nats.url
         eventually_sync(lambda: "demo: trunkline attach ses_" in up.output, 30)
+        eventually_sync(lambda: up.ok("asks", "--json").strip(), 20)
+        up.ok("approve", "last")
         eventually_sync(lambda: "turn.completed" in up.ok("events", "last"), 20)
         assert up.ok("verify").endswith("all is well\n")
     assert fresh_nats.running
