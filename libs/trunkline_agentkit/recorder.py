@@ -5,7 +5,6 @@ cases of the tests, so that a recording can become one. It is written by this pr
 keep it as private as the log.
 """
 
-import json
 import os
 import time
 from pathlib import Path
@@ -84,9 +83,3 @@ def read_recording(path: Path) -> list[Recorded]:
                 raise ValueError(f"{path}, line {number}: not a line of a recording: {error}") from error
             lines.append(Recorded(number=number, speaker=entry.speaker, t=entry.t, raw=bytes(entry.msg)))
     return lines
-
-
-def text_of_raw(raw: bytes) -> str:
-    """A recorded message as text: the string itself, if it is one."""
-    value = json.loads(raw)
-    return value if isinstance(value, str) else raw.decode()

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trunkline_fold._bounded import clip, small_json
-from trunkline_wire import ErrorInfo, Event, TrunklineError, encode, parse_time
+from trunkline_wire import ErrorInfo, Event, parse_time
 from trunkline_wire.session import SessionClosed, SessionErased
 from trunkline_wire.work import CommandAccepted, CommandFailed, CommandFinished, CommandRejected
 
@@ -49,22 +49,6 @@ class CommandsState(msgspec.Struct, frozen=True, kw_only=True):
     def open(self) -> list[CommandRecord]:
         """Accepted commands without an outcome, oldest first."""
         return [self.commands[command] for command in self.order if self.commands[command].outcome is None]
-
-
-_states: Final = msgspec.json.Decoder(CommandsState)
-
-
-def encode_commands(state: CommandsState) -> bytes:
-    """The state as JSON; equal states give equal bytes."""
-    return encode(state)
-
-
-def decode_commands(raw: bytes) -> CommandsState:
-    """The state that `encode_commands` wrote; TrunklineError `bad_event` if it is none."""
-    try:
-        return _states.decode(raw)
-    except msgspec.MsgspecError as error:
-        raise TrunklineError("bad_event", f"not a state of commands: {error}; fold the log anew") from error
 
 
 def fold_commands(state: CommandsState, event: Event, sequence: int) -> CommandsState:

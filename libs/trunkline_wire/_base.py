@@ -1,7 +1,7 @@
 """The base of every event's payload, and how a family of tagged envelopes is made from payload classes."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -38,7 +38,3 @@ def tagged_family(
         for kind in kinds
     }
     return cast("dict[type[Data], type[E]]", family)
-
-
-def field_names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(f.name for f in msgspec.structs.fields(kind))

@@ -17,7 +17,6 @@ PARTITIONS: Final = 64
 """Logical partitions of the event subjects. Never changes: subjects and readers depend on it."""
 
 _ID: Final = re.compile(r"(ses|ask|itm|tur|ws|cmd|hst|wrk)_[0-9a-f]{32}")
-_EVENT_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -39,10 +38,6 @@ def new_event_id() -> str:
 
 def new_session_id() -> str:
     return f"ses_{uuid7_hex()}"
-
-
-def new_turn_id() -> str:
-    return f"tur_{uuid7_hex()}"
 
 
 def new_command_id() -> str:
@@ -96,7 +91,3 @@ def check_token(value: str) -> str:
     if _TOKEN.fullmatch(value) is None:
         raise TrunklineError("bad_id", f"{value!r} can't be part of a subject: use 1 to 64 letters, digits, - or _")
     return value
-
-
-def is_event_id(value: str) -> bool:
-    return _EVENT_ID.fullmatch(value) is not None

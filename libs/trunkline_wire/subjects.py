@@ -67,10 +67,6 @@ def session_events(session: str) -> str:
     return f"trunk.ev.*.{check_id(session, 'ses')}.>"
 
 
-def session_permission(session: str) -> str:
-    return event(session, "permission")
-
-
 def delta(session: str) -> str:
     return f"trunk.delta.{partition(session)}.{check_id(session, 'ses')}"
 
@@ -94,11 +90,6 @@ def answer(session: str, user: str) -> str:
 def spawn(host: str, adapter: str) -> str:
     """`host` is a host's id or `any`."""
     return f"trunk.spawn.{check_token(host)}.{check_token(adapter)}"
-
-
-def host_method(host: str, method: str) -> str:
-    """Questions to a host over core NATS: installed agents, directories, native histories."""
-    return f"trunk.host.{check_token(host)}.{check_token(method)}"
 
 
 def system(kind: str) -> str:

@@ -1,39 +1,14 @@
-"""The native protocol as data: the message shapes that matter, the reviewed lists, and tolerant access.
+"""The native protocol as data: the reviewed lists, and tolerant access.
 
 Measured on Claude Code 2.1.50 to 2.1.332. Every field is optional here: older CLIs lack some, newer ones add some, and a
 missing field may never raise.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, TypedDict, cast
+from typing import Any, Final, cast
 
 Obj = dict[str, Any]
 """One JSON object of the native protocol."""
-
-
-class UserLine(TypedDict, total=False):
-    """Host to CLI: a prompt. `uuid` is ours; the CLI reports its life by `command_lifecycle`."""
-
-    type: str
-    message: Obj
-    parent_tool_use_id: str | None
-    session_id: str
-    uuid: str
-
-
-class ControlRequest(TypedDict, total=False):
-    """Either way: a request that is answered by a `control_response` of the same id."""
-
-    type: str
-    request_id: str
-    request: Obj
-
-
-class ControlResponse(TypedDict, total=False):
-    """`response` is {subtype: success, request_id, response?} or {subtype: error, request_id, error, error_code?}."""
-
-    type: str
-    response: Obj
 
 
 KNOWN: Final = frozenset(

@@ -15,7 +15,7 @@ from trunkline_testkit import eventually
 from trunkline_wire import AgentRef, Data
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.commands import Native, Prompt, SetModel
-from trunkline_wire.ids import item_id, new_session_id, new_turn_id
+from trunkline_wire.ids import item_id, new_session_id, uuid7_hex
 from trunkline_wire.session import SessionCreated, SessionOptions, SessionStatus
 from trunkline_wire.turn import MessageUser, ToolStarted, TurnStarted
 from trunkline_wire.work import CommandAccepted
@@ -94,7 +94,7 @@ async def test_a_prompt_that_may_have_reached_the_agent_is_not_repeated(past: Pa
 async def test_a_prompt_whose_turn_began_is_finished_and_its_turn_aborted(past: Past, run_host: Host) -> None:
     command = await past.accept(Prompt(content=[TextBlock(text="say past")]))
     past.hand_over(command)
-    turn, tool = new_turn_id(), item_id(past.session, "gone", "t")
+    turn, tool = f"tur_{uuid7_hex()}", item_id(past.session, "gone", "t")
     past.writer.append(TurnStarted(number=1), turn=turn, cause=command)
     past.writer.append(ToolStarted(name="run"), turn=turn, item=tool)
     await past.writer.flush()
