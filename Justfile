@@ -43,7 +43,7 @@ test *args: setup agents
     elif [ $code -ne 0 ]; then
         exit $code
     fi
-    coverage report | tail -n 1
+    coverage report | grep '^TOTAL'
 
 # check style, types and import contracts
 lint: setup
