@@ -86,7 +86,7 @@ async def printed(product: Product, command: list[str], cwd: Path) -> str:
 async def test_the_python_program(tmp_path: Path) -> None:
     script = tmp_path / "watch.py"
     script.write_text(program("nats-py"))
-    assert len([line for line in script.read_text().splitlines() if line.strip()]) <= 12
+    assert len([line for line in script.read_text().splitlines() if line.strip()]) <= 10
     async with running(tmp_path / "home") as product:
         text = await printed(product, [sys.executable, str(script)], tmp_path)
     assert missing(text) == []
