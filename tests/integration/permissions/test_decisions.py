@@ -5,14 +5,15 @@ import time
 from pathlib import Path
 
 import nats.errors
+import pytest
 from tests.integration.permissions.stage import OPTIONS, Stage, rejections
 
 from trunkline_bus.connection import Bus
 from trunkline_permissions.app import permissions
 from trunkline_permissions.decider import Decider
+from trunkline_permissions.policy_file import PolicyFile, record_policy
 from trunkline_permissions.settings import PermissionsSettings
 from trunkline_testkit import eventually
-from trunkline_testkit.nats import NatsServer
 from trunkline_wire import decode_json, subjects
 from trunkline_wire.asks import AskDecided, AskExpired, AskRouted, AskVoted
 from trunkline_wire.ids import new_command_id, new_session_id
@@ -135,16 +136,24 @@ async def test_the_default_policy_keeps_agents_off_the_state_directory(bus: Bus,
         assert (decision.behaviour, decision.by, decision.rule) == ("deny", "policy", "trunkline-state-by-command")
 
 
-async def test_a_policy_that_changes_while_the_log_is_away_is_recorded_afterwards(
-    bus: Bus, settings: PermissionsSettings, fresh_nats: NatsServer
+async def test_a_policy_that_can_not_be_recorded_at_once_is_recorded_later_and_decides_meanwhile(
+    bus: Bus, settings: PermissionsSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with permissions(bus, settings) as (_, policy):
+    """The writing connection refuses at once while it is down (`pending_size=-1`): here, the first two times."""
+    refusals = [nats.errors.OutboundBufferLimitError(), nats.errors.OutboundBufferLimitError()]
+
+    async def record(bus: Bus, source: PolicyFile) -> None:
+        if refusals:
+            raise refusals.pop()
+        await record_policy(bus, source)
+
+    monkeypatch.setattr("trunkline_permissions.app.record_policy", record)
+    settings.policy_path.write_text(ALLOW_LS)
+    async with permissions(bus, settings) as (_, policy), await Stage.open(bus) as stage:
+        ask = await stage.ask(1)
+        assert (await stage.ended(ask)).asks[ask].decision is not None
         await eventually(lambda: _recorded(bus, policy.policy.version), ignore=(nats.errors.Error,))
-        fresh_nats.kill()
-        settings.policy_path.write_text(ALLOW_LS)
-        await eventually(lambda: policy.text == ALLOW_LS)
-        await asyncio.to_thread(fresh_nats.restart)
-        await eventually(lambda: _recorded(bus, policy.policy.version), 20, ignore=(nats.errors.Error,))
+    assert refusals == []
 
 
 async def _recorded(bus: Bus, version: str) -> bool:
