@@ -54,6 +54,7 @@ class NatsProxy:
         self._open.set()
         self._lines: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._faults: list[Exception] = []
         self._counts = {"publish": 0, "deliver": 0}
         self.delay = 0.0
         self.on_publish: Callable[[Passing], Action | None] | None = None
@@ -78,7 +79,7 @@ class NatsProxy:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_CHUNK)
 
     async def stop(self) -> None:
-        """Closes everything. May be called twice."""
+        """Closes everything. May be called twice. Raises what a hook raised."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -86,6 +87,8 @@ class NatsProxy:
         for line in self._lines:
             line.cancel()
         await asyncio.gather(*self._lines, return_exceptions=True)
+        if self._faults:
+            raise self._faults.pop()
 
     def cut(self) -> None:
         """From now on nothing passes either way; connections stay open and bytes wait, as behind a dead link."""
@@ -136,7 +139,9 @@ class NatsProxy:
         finally:
             for way in ways:
                 way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for result in await asyncio.gather(*ways, return_exceptions=True):
+                if isinstance(result, Exception) and not isinstance(result, OSError):
+                    self._faults.append(result)
             server_writer.transport.abort()
             self._writers.discard(server_writer)
 
