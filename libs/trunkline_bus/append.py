@@ -1,7 +1,10 @@
 """One optimistic append: sent until its outcome is known, whatever happens to the server in between."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
+
+from nats.aio.msg import Msg
 
 from trunkline_bus import leader, metrics
 from trunkline_bus.mux import Lost, Mux, NoAnswer
@@ -23,6 +26,11 @@ class Conflict(Exception):  # noqa: N818 - an outcome, no fault
         self.last = last
 
 
+def begin(mux: Mux, message: Message, expected: int) -> Awaitable[Msg]:
+    """Send `message` for the first time, now. `store` has to follow with what this returns: the answer is in it."""
+    return mux.ask(message.subject, message.payload, _headers(message, expected), wait=leader.ACK_WITHIN_S)
+
+
 async def store(
     mux: Mux,
     stream: str,
@@ -31,20 +39,20 @@ async def store(
     expected: int,
     expected_id: str | None = None,
     condition: Condition = lambda _: None,
+    begun: Awaitable[Msg] | None = None,
 ) -> int:
     """Append `message` behind the message `expected` of its filter (0: the first); returns its stream sequence.
 
-    `condition` is told what hinders the append for longer, and None once it no longer does.
+    `condition` is told what hinders the append for longer, and None once it no longer does. `begun` is what `begin`
+    gave for the same message and `expected`, if it was sent already.
     Raises Conflict; TrunklineError `log_regressed` where the leader has had less than `expected` for
     REGRESSED_AFTER_S; `log_full` or `log_unwritable` after `obstacles.GIVE_UP_AFTER_S`; `log_unavailable` where the
     connection is closed for good; `too_large` for a message over the server's limit.
     """
-    headers = {HEADER_ID: message.id, HEADER_TYPE: message.type, HEADER_EXPECTED: str(expected), **message.headers}
-    if message.filter != message.subject:
-        headers[HEADER_EXPECTED_FILTER] = message.filter
     obstacles, tries = Obstacles(condition), 0
     while True:
-        outcome = await _send(mux, message, headers, obstacles)
+        answer, begun = begun or begin(mux, message, expected), None
+        outcome = await _outcome(answer, message, obstacles)
         if isinstance(outcome, int):
             break
         metrics.APPEND_UNKNOWN.labels(outcome).inc()
@@ -59,10 +67,17 @@ async def store(
     return outcome
 
 
-async def _send(mux: Mux, message: Message, headers: dict[str, str], obstacles: Obstacles) -> int | str:
+def _headers(message: Message, expected: int) -> dict[str, str]:
+    headers = {HEADER_ID: message.id, HEADER_TYPE: message.type, HEADER_EXPECTED: str(expected), **message.headers}
+    if message.filter != message.subject:
+        headers[HEADER_EXPECTED_FILTER] = message.filter
+    return headers
+
+
+async def _outcome(asked: Awaitable[Msg], message: Message, obstacles: Obstacles) -> int | str:
     """The sequence when acknowledged, else why the outcome is unknown."""
     try:
-        answer = await leader.publish(mux, message.subject, message.payload, headers)
+        answer = leader.read_ack(await asked)
     except Lost:
         obstacles.forget("log_unwritable")
         return "disconnected"

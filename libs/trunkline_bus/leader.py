@@ -41,8 +41,13 @@ _answers: Final = msgspec.json.Decoder(_Answer)
 
 
 async def publish(mux: Mux, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> int | Refusal:
-    """One attempt: the stream sequence, or why the server refuses. Raises Lost, NoAnswer and what `Mux.ask` raises."""
-    answer = _decode(await mux.ask(subject, payload, headers, wait=ACK_WITHIN_S))
+    """One attempt: the stream sequence, or why the server refuses. Raises what `Mux.ask` raises."""
+    return read_ack(await mux.ask(subject, payload, headers, wait=ACK_WITHIN_S))
+
+
+def read_ack(message: Msg) -> int | Refusal:
+    """The answer to a publish."""
+    answer = _decode(message)
     return answer.error or answer.seq
 
 

@@ -5,10 +5,12 @@ import itertools
 import re
 from typing import Final
 
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from trunkline_bus.client import Client
 from trunkline_wire import TrunklineError
+
+_Asked = tuple[asyncio.Future[Msg], asyncio.TimerHandle]
 
 _SUBJECT: Final = re.compile(r"[^\s\x00-\x1f]+")
 
@@ -31,7 +33,7 @@ class Mux:
         self._connection = connection
         self._prefix = ""
         self._tokens = itertools.count(1)
-        self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._waiting: dict[str, _Asked] = {}
         self._connected = asyncio.Event()
         self.losses = 0
         """How often the connection went down so far: what was sent without acknowledgement before may be gone."""
@@ -40,16 +42,19 @@ class Mux:
         """Subscribe to the inbox; call once, when the connection stands."""
         inbox = self._connection.new_inbox()
         self._prefix = f"{inbox}."
-        await self._connection.subscribe(f"{inbox}.*", cb=self._on_answer)
+        await self._connection.subscribe_direct(f"{inbox}.*", self._on_answer)
         self._connected.set()
 
     def lost(self) -> None:
         """The connection is down: whoever waits for an answer gets Lost."""
         self.losses += 1
         self._connected.clear()
-        for future in self._waiting.values():
+        waiting, self._waiting = self._waiting, {}
+        for future, timer in waiting.values():
+            timer.cancel()
             if not future.done():
                 future.set_exception(Lost())
+                future.exception()
 
     def back(self) -> None:
         """The connection stands again, or is closed for good."""
@@ -62,26 +67,26 @@ class Mux:
         if self._connection.is_closed:
             raise TrunklineError("log_unavailable", "the connection to NATS was closed for good: restart the process")
 
-    async def ask(self, subject: str, payload: bytes, headers: dict[str, str] | None = None, *, wait: float) -> Msg:
-        """The answer to a request; one without responders is an answer too (`Status` 503).
+    def ask(
+        self, subject: str, payload: bytes, headers: dict[str, str] | None = None, *, wait: float
+    ) -> "asyncio.Future[Msg]":
+        """Send a request now; the future is its answer (one without responders is an answer too: `Status` 503).
 
-        Raises NoAnswer after `wait` seconds, and what `send` raises.
+        It raises NoAnswer after `wait` seconds, and what `send` raises.
         """
         loop = asyncio.get_running_loop()
         token = str(next(self._tokens))
         future: asyncio.Future[Msg] = loop.create_future()
-        self._waiting[token] = future
-        timer = loop.call_later(wait, _expire, future)
         try:
-            await self.send(subject, payload, headers, reply=self._prefix + token)
-            return await future
-        finally:
-            timer.cancel()
-            del self._waiting[token]
+            self.send(subject, payload, headers, reply=self._prefix + token)
+        except (Lost, TrunklineError) as error:
+            future.set_exception(error)
+            future.exception()  # whoever asked may be gone before it waits
+        else:
+            self._waiting[token] = (future, loop.call_later(wait, self._expire, token))
+        return future
 
-    async def send(
-        self, subject: str, payload: bytes, headers: dict[str, str] | None = None, *, reply: str = ""
-    ) -> None:
+    def send(self, subject: str, payload: bytes, headers: dict[str, str] | None = None, *, reply: str = "") -> None:
         """Publish. Raises Lost while the connection is down; TrunklineError `too_large` for a message over the server's
         limit with its headers, `log_unavailable` where the connection is closed, `bad_id` for what is no subject.
 
@@ -97,21 +102,25 @@ class Mux:
             raise TrunklineError("log_unavailable", "the connection to NATS was closed for good: restart the process")
         if not connection.is_connected:
             raise Lost
-        # What nats-py's `publish` does behind its checks, at a third of the time: the version is pinned.
-        await connection._send_command(frame)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        queue = connection._flush_queue  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        if queue is not None and queue.empty():
-            await connection._flush_pending()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        try:
+            connection.send(frame)
+        except ConnectionError as error:
+            raise Lost from error
 
-    async def _on_answer(self, message: Msg) -> None:
-        future = self._waiting.get(message.subject[len(self._prefix) :])
-        if future is not None and not future.done():
+    def _on_answer(self, message: Msg) -> None:
+        asked = self._waiting.pop(message.subject[len(self._prefix) :], None)
+        if asked is None:
+            return  # too late
+        future, timer = asked
+        timer.cancel()
+        if not future.done():
             future.set_result(message)
 
-
-def _expire(future: asyncio.Future[Msg]) -> None:
-    if not future.done():
-        future.set_exception(NoAnswer())
+    def _expire(self, token: str) -> None:
+        future, _ = self._waiting.pop(token)
+        if not future.done():
+            future.set_exception(NoAnswer())
+            future.exception()
 
 
 def _frame(subject: str, reply: str, headers: dict[str, str] | None, payload: bytes) -> bytes:

@@ -122,7 +122,7 @@ class Reader:
 
     async def __aenter__(self) -> Self:
         self._inbox = self._connection.new_inbox()
-        self._subscription = await self._connection.subscribe(f"{self._inbox}.*", cb=self._on_message)
+        self._subscription = await self._connection.subscribe_direct(f"{self._inbox}.*", self._on_message)
         try:
             await self._recover()
         except BaseException:
@@ -181,7 +181,7 @@ class Reader:
 
     # What the subscription and the clock report. Both only note; the iterator acts.
 
-    async def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Msg) -> None:
         if not message.reply:
             self._on_status(message)
             return

@@ -3,13 +3,15 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable
 from types import TracebackType
 from typing import Final, Self
 
 import msgspec
+from nats.aio.msg import Msg
 
 from trunkline_bus import metrics, ownership, trace
-from trunkline_bus.append import Conflict, store
+from trunkline_bus.append import Conflict, begin, store
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.connection import Bus
 from trunkline_bus.deltas import DeltaBuffer, Passing
@@ -43,9 +45,10 @@ QUEUE_LIMIT: Final = 8 * 1024 * 1024
 
 class _Queued(msgspec.Struct):
     event: Event
-    subject: str
-    payload: bytes
-    headers: dict[str, str]
+    message: Message
+    """As it is stored, unless it has to be shrunk."""
+    begun: Awaitable[Msg] | None = None
+    """The answer, where it was sent in the step that queued it."""
 
 
 class SessionWriter:
@@ -83,6 +86,8 @@ class SessionWriter:
         """(seq, future): who waits for an event to be stored."""
         self._room: list[asyncio.Future[None]] = []
         self._closing = False
+        self._idle = False
+        """Whether nothing is queued or outstanding, and the task waits."""
         self._stopped = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"writer {self.session}")
 
@@ -188,9 +193,22 @@ class SessionWriter:
             native=verbatim(native) if native is not None else NO_NATIVE,
         )
         payload = encode(event)
+        message = Message(
+            subject=self._ask if is_ask(data) else self._fact,
+            filter=self._fence,
+            id=event.id,
+            type=event.type,
+            payload=payload,
+            headers=trace.inject({}),
+        )
+        queued = _Queued(event, message)
         self.seq += 1
-        self._queue.append(_Queued(event, self._ask if is_ask(data) else self._fact, payload, trace.inject({})))
+        self._queue.append(queued)
         self._bytes += len(payload)
+        if self._idle and len(payload) <= LIMIT:
+            # Nothing is outstanding: it goes out in this step, before its caller does anything else.
+            queued.begun = begin(self._bus.mux, message, self._stored_sequence)
+        self._idle = False
         metrics.APPEND_QUEUE_BYTES.inc(len(payload))
         self._wake.set()
         return event
@@ -302,20 +320,12 @@ class SessionWriter:
 
     async def _append_next(self) -> None:
         first = self._queue[0]
-        size = len(first.payload)
-        payload = first.payload
+        message, size = first.message, len(first.message.payload)
         if size > LIMIT:
-            payload = await self._blobs.shrink_encoded(first.event, payload, condition=self._hindered)
-        message = Message(
-            subject=first.subject,
-            filter=self._fence,
-            id=first.event.id,
-            type=first.event.type,
-            payload=payload,
-            headers=first.headers,
-        )
+            payload = await self._blobs.shrink_encoded(first.event, message.payload, condition=self._hindered)
+            message = msgspec.structs.replace(message, payload=payload)
         loop = asyncio.get_running_loop()
-        begin = loop.time()
+        started = loop.time()
         try:
             sequence = await store(
                 self._bus.mux,
@@ -324,6 +334,7 @@ class SessionWriter:
                 expected=self._stored_sequence,
                 expected_id=self._stored_id,
                 condition=self._hindered,
+                begun=first.begun,
             )
         except Conflict as conflict:
             raise TrunklineError(
@@ -335,7 +346,7 @@ class SessionWriter:
             ) from conflict
         self._stored_at = loop.time()
         metrics.APPENDS.labels(message.type).inc()
-        metrics.APPEND_SECONDS.observe(self._stored_at - begin)
+        metrics.APPEND_SECONDS.observe(self._stored_at - started)
         self._queue.popleft()
         self._stored_sequence, self._stored_id = sequence, message.id
         assert first.event.seq is not None
@@ -378,9 +389,11 @@ class SessionWriter:
         if piece is None:
             due = self._deltas.due()
             timer = loop.call_at(due, self._wake.set) if due is not None else None
+            self._idle = not self._wake.is_set()
             try:
                 await self._wake.wait()
             finally:
+                self._idle = False
                 if timer is not None:
                     timer.cancel()
             self._wake.clear()
@@ -396,7 +409,7 @@ class SessionWriter:
         )
         headers = {HEADER_ID: event.id, HEADER_TYPE: event.type}
         try:
-            await self._bus.mux.send(self._delta, encode(event), headers)
+            self._bus.mux.send(self._delta, encode(event), headers)
             metrics.DELTAS.labels("yes" if piece.whole else "no").inc()
         except Lost:
             self._deltas.doubt()

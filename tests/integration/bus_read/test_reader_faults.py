@@ -48,11 +48,11 @@ class LossyReader(Reader):
         super().__init__(bus, stream, filters)
         self.dropped: list[bytes] = []
 
-    async def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Msg) -> None:
         if message.data in {b"7", b"300", b"301"} and message.data not in self.dropped:
             self.dropped.append(message.data)
         else:
-            await super()._on_message(message)
+            super()._on_message(message)
 
 
 def recreated(reason: str) -> float:

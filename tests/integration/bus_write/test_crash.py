@@ -88,9 +88,9 @@ async def test_silence_becomes_a_condition_and_ends(bus: Bus, monkeypatch: pytes
     # Appends go unanswered on a connection that stands and whose reads are answered: a full disk looks like this.
     real = bus.mux.send
 
-    async def swallow(subject: str, payload: bytes, headers: dict[str, str] | None = None, *, reply: str = "") -> None:
+    def swallow(subject: str, payload: bytes, headers: dict[str, str] | None = None, *, reply: str = "") -> None:
         if not subject.startswith("trunk.ev."):
-            await real(subject, payload, headers, reply=reply)
+            real(subject, payload, headers, reply=reply)
 
     with monkeypatch.context() as broken:
         broken.setattr(bus.mux, "send", swallow)

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from nats.aio.msg import Msg
 from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 from tests.integration.bus_write.sessions import AGENT, claim, created, events, new_writer, note, texts, unbroken
 
@@ -15,7 +16,7 @@ from trunkline_bus.ownership import claim as claim_raw
 from trunkline_bus.reader import read_session
 from trunkline_bus.writer import QUEUE_LIMIT, SessionWriter
 from trunkline_testkit import eventually
-from trunkline_wire import TrunklineError, encode, make_event, subjects, timestamp
+from trunkline_wire import TrunklineError, decode_event, encode, make_event, subjects, timestamp
 from trunkline_wire.asks import PermissionRequested
 from trunkline_wire.ids import new_session_id
 from trunkline_wire.session import SessionClaimed, SessionCreated, SessionErased
@@ -259,14 +260,54 @@ async def test_what_the_server_would_not_take_is_refused_here(bus: Bus) -> None:
     """Just under the limit without its headers: the server would close the connection for good."""
     limit = bus.writing.max_payload
     with pytest.raises(TrunklineError, match="too_large"):
-        await bus.mux.send("trunk.obs.x", b"x" * (limit - 10), {"Trunk-Id": "id"})
+        bus.mux.send("trunk.obs.x", b"x" * (limit - 10), {"Trunk-Id": "id"})
     with pytest.raises(TrunklineError, match="bad_id"):
-        await bus.mux.send("trunk.obs.x y", b"")
+        bus.mux.send("trunk.obs.x y", b"")
     with pytest.raises(TrunklineError, match="line break"):
-        await bus.mux.send("trunk.obs.x", b"", {"Trunk-Id": "a\r\nNats-Rollup: all"})
-    await bus.mux.send("trunk.obs.x", b"x" * (limit - 200), {"Trunk-Id": "id"})
+        bus.mux.send("trunk.obs.x", b"", {"Trunk-Id": "a\r\nNats-Rollup: all"})
+    bus.mux.send("trunk.obs.x", b"x" * (limit - 200), {"Trunk-Id": "id"})
 
     async def stored() -> bool:
         return await leader.get(bus.mux, "OBSERVED", {"seq": 1}) is not None
 
     await eventually(stored)
+
+
+async def test_an_event_goes_out_in_the_step_that_made_it_and_one_at_a_time(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = await new_writer(bus)
+    writer.append(note("first"))
+    await writer.flush()
+    ask, sent = bus.mux.ask, list[str]()
+
+    def noted(
+        subject: str, payload: bytes, headers: dict[str, str] | None = None, *, wait: float
+    ) -> asyncio.Future[Msg]:
+        sent.append(getattr(decode_event(payload).data, "text", ""))
+        return ask(subject, payload, headers, wait=wait)
+
+    monkeypatch.setattr(bus.mux, "ask", noted)
+    for text in ("at once", "then", "last"):
+        writer.append(note(text))
+    assert sent == ["at once"]
+    await writer.flush()
+    assert sent == ["at once", "then", "last"]
+    await writer.close()
+
+
+async def test_frames_keep_their_order_whichever_way_they_are_sent(bus: Bus) -> None:
+    heard: list[int] = []
+    await bus.reading.subscribe_direct("trunk.obs.order", lambda message: heard.append(int(message.data)))
+    await bus.reading.flush()
+    numbers = iter(range(600))
+    for turn in range(100):
+        bus.mux.send("trunk.obs.order", str(next(numbers)).encode())
+        for _ in range(2):
+            await bus.writing.publish("trunk.obs.order", str(next(numbers)).encode())
+        for _ in range(3):
+            bus.mux.send("trunk.obs.order", str(next(numbers)).encode())
+        if turn % 10 == 0:
+            await bus.writing.flush()
+    await eventually(lambda: len(heard) == 600)
+    assert heard == list(range(600))
