@@ -1,9 +1,7 @@
 """`just bench`: every figure beside the limit measured in the same run. `just bench appends reading` picks parts."""
 
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import uvloop
 from rich.console import Console
@@ -34,15 +32,10 @@ async def run_reading() -> list[Figure]:
     return await on_server(None, reading.measure)
 
 
-async def run_pipeline() -> list[Figure]:
-    with tempfile.TemporaryDirectory() as folder:
-        return await pipeline.measure(Path(folder))
-
-
 PARTS: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
     "appends": run_appends,
     "reading": run_reading,
-    "pipeline": run_pipeline,
+    "pipeline": pipeline.measure,
 }
 
 

@@ -3,6 +3,8 @@
 facts N MS     N finished messages, MS milliseconds apart, each `t<ns>`
 ticks N MS     N pieces of one message, MS milliseconds apart, each `t<ns> `
 flood N        N pieces of one message at full speed
+asks N MS      N requests for permission, MS milliseconds after the answer to the one before; then one message with the
+               time that each took from stdout to stdin, `<ns> `
 """
 
 import asyncio
@@ -36,6 +38,18 @@ async def steps(agent: Agent, step: str) -> bool:
                 text += piece
                 agent.say({"type": "text", "message": message, "text": piece})
             agent.say({"type": "message", "message": message, "text": text})
+        case "asks":
+            count, pause = int(numbers[0]), int(numbers[1]) / 1000
+            took: list[int] = []
+            for _ in range(count):
+                tool = agent.new("t")
+                ask = {"type": "ask", "ask": f"a-{tool}", "tool": tool, "name": "run", "input": {"command": "x"}}
+                begin = time.time_ns()
+                await agent.wait_for(ask, tool)
+                took.append(time.time_ns() - begin)
+                await asyncio.sleep(pause)
+            text = " ".join(map(str, took))
+            agent.say({"type": "message", "message": agent.new("m"), "text": text})
         case _:
             return False
     return True

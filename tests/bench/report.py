@@ -9,15 +9,15 @@ import msgspec
 
 
 class Figure(msgspec.Struct, kw_only=True):
-    """`value` and `limit` in `unit`. `ratio` is ours to the limit; `goal` says which side of it is good."""
+    """`value` and `limit` in `unit`. `ratio` is ours to the limit; `goal` says which side of it is good, None: none does."""
 
     name: str
     unit: str
     value: float
     limit: float
     limit_name: str
-    goal: float
-    at_least: bool
+    goal: float | None
+    at_least: bool = False
     note: str = ""
 
     @property
@@ -26,14 +26,16 @@ class Figure(msgspec.Struct, kw_only=True):
 
     @property
     def good(self) -> bool:
+        if self.goal is None:
+            return True
         return self.ratio >= self.goal if self.at_least else self.ratio <= self.goal
 
     def line(self) -> str:
-        sign = ">=" if self.at_least else "<="
-        mark = "ok " if self.good else "-- "
+        goal = "" if self.goal is None else f"; goal {'>=' if self.at_least else '<='} {self.goal}"
+        mark = "   " if self.goal is None else "ok " if self.good else "-- "
         return (
-            f"{mark}{self.name:<44} {self.value:>12,.2f} {self.unit:<10} {self.ratio:>6.2f} of {self.limit_name}"
-            f" ({self.limit:,.2f}); goal {sign} {self.goal}{'; ' + self.note if self.note else ''}"
+            f"{mark}{self.name:<54} {self.value:>12,.2f} {self.unit:<10} {self.ratio:>6.2f} of {self.limit_name}"
+            f" ({self.limit:,.2f}){goal}{'; ' + self.note if self.note else ''}"
         )
 
 
