@@ -13,6 +13,8 @@ class DemoAdapter:
 
     name = "demo"
     capabilities = CAPABILITIES
+    program: tuple[str, ...] = ("-m", "trunkline_adapters.demo.agent")
+    """What this Python runs as the agent."""
 
     def __init__(self) -> None:
         self.manifest = load_manifest("trunkline_adapters.demo")
@@ -41,7 +43,7 @@ class DemoAdapter:
         refuse_options(self, start.options)
         if (code := start.options.native.get("exit_at_start")) is not None:
             arguments = [*arguments, "--exit-at-start", str(int(code))]
-        process = await start.launch([sys.executable, "-m", "trunkline_adapters.demo.agent", *arguments])
+        process = await start.launch([sys.executable, *self.program, *arguments])
         await process.write_line({"type": "hello"})
         if start.options.model is not None:
             await process.write_line({"type": "set", "model": start.options.model})
