@@ -23,9 +23,17 @@ Frame = dict[str, Any]
 
 
 class Client:
-    """One WebSocket connection to a gateway. Every event frame received is kept in `frames`, in order."""
+    """One WebSocket connection to a gateway. Every frame received that is no answer is kept in `frames`, in order, or
+    given to `on_frame`.
+    """
 
-    def __init__(self, session: aiohttp.ClientSession, ws: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        ws: aiohttp.ClientWebSocketResponse,
+        on_frame: Callable[[Frame], None] | None = None,
+    ) -> None:
+        self._on_frame = on_frame
         self._session = session
         self._ws = ws
         self._calls: dict[str, asyncio.Future[Frame]] = {}
@@ -36,7 +44,14 @@ class Client:
         self._pump = asyncio.create_task(self._receive())
 
     @classmethod
-    async def connect(cls, url: str, *, socket: str | None = None, headers: dict[str, str] | None = None) -> Self:
+    async def connect(
+        cls,
+        url: str,
+        *,
+        socket: str | None = None,
+        headers: dict[str, str] | None = None,
+        on_frame: Callable[[Frame], None] | None = None,
+    ) -> Self:
         """Connects and says hello. `url` is the gateway's http URL; with `socket` the unix socket is used instead."""
         connector = aiohttp.UnixConnector(socket) if socket else aiohttp.TCPConnector()
         session = aiohttp.ClientSession(connector=connector)
@@ -45,8 +60,12 @@ class Client:
         except BaseException:
             await session.close()
             raise
-        client = cls(session, ws)
-        await client.call("hello", protocol=1, client="test")
+        client = cls(session, ws, on_frame)
+        try:
+            await client.call("hello", protocol=1, client="test")
+        except BaseException:
+            await client.close()
+            raise
         return client
 
     async def _receive(self) -> None:
@@ -69,6 +88,8 @@ class Client:
                 waiting = self._calls.pop(frame["id"], None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(frame)
+            elif self._on_frame is not None:
+                self._on_frame(frame)
             else:
                 async with self._arrived:
                     self.frames.append(frame)
