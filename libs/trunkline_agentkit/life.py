@@ -132,7 +132,7 @@ class AgentLife:
             raise TrunklineError("crash_loop", f"the agent ended {memory.starts} times before it was ready")
         self._pen.write(SessionStatus(status="starting"))
         try:
-            agent = await self._starter.start(self._intake)
+            agent = await self._begin()
         except TrunklineError as error:
             metrics.AGENT_STARTS.labels(self._adapter.name, error.code).inc()
             recoverable = error.code in NO_START
@@ -154,6 +154,17 @@ class AgentLife:
             self._follow(agent, agent.reading), name=f"agent of {name}", context=apart
         )
         return agent
+
+    async def _begin(self) -> Running:
+        """Starts the agent. One that lost this very session goes on in a new one of its own: the log still has it all."""
+        try:
+            return await self._starter.start(self._intake)
+        except TrunklineError as error:
+            if error.code != "history_lost" or not self._pen.memory.session.turns:
+                raise
+            message = f"{error.message}: it goes on without what was said before"
+            self._pen.write(ErrorRaised(code=error.code, message=message, details=error.details))
+            return await self._starter.start(self._intake, anew=True)
 
     def _intake(self, start: Start) -> Intake:
         return Intake(

@@ -175,7 +175,10 @@ class BackendAdapter(Protocol):
         ...
 
     async def resume(self, start: Start) -> BackendSession:
-        """Starts an agent that takes up (or forks) `start.native_session`."""
+        """Starts an agent that takes up (or forks) `start.native_session`.
+
+        Raises what `create` raises, and TrunklineError `history_lost` where the agent does not know that session.
+        """
         ...
 
     async def probe(self) -> Installed:

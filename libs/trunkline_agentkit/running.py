@@ -67,8 +67,8 @@ class Starter:
         for process in self._processes:
             process.kill()
 
-    async def start(self, intake: Callable[[Start], Intake]) -> Running:
-        """Creates the native session, takes it up, or forks that of the parent.
+    async def start(self, intake: Callable[[Start], Intake], *, anew: bool = False) -> Running:
+        """Takes up the native session, forks that of the parent, or creates one; with `anew` always creates one.
 
         Raises TrunklineError with what keeps the agent from starting; then no process is left.
         """
@@ -84,7 +84,7 @@ class Starter:
         )
         # A native session in which nothing was ever said may never have been kept by the agent.
         native = (state.native_session if state.turns else None) or options.resume_native
-        if not self._adapter.capabilities.resume:
+        if anew or not self._adapter.capabilities.resume:
             native = None
         processes = self._processes = list[AgentProcess]()
         start = Start(

@@ -39,6 +39,7 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "agent_not_found": ErrorCode(_S.FAILED_DEPENDENCY, "The agent's program is not installed."),
     "agent_failed": ErrorCode(_S.BAD_GATEWAY, "The agent's program ended or answered with an error."),
     "agent_auth": ErrorCode(_S.FAILED_DEPENDENCY, "The agent is not signed in."),
+    "history_lost": ErrorCode(_S.GONE, "The agent no longer has the conversation that was to be taken up."),
     "bad_directory": ErrorCode(_S.BAD_REQUEST, "The directory does not exist or can't be entered."),
     "unsupported": ErrorCode(_S.NOT_IMPLEMENTED, "The session's agent lacks the capability."),
     "stale_target": ErrorCode(_S.CONFLICT, "The named turn or ask is no longer the open one."),

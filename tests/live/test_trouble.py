@@ -79,3 +79,26 @@ async def test_an_agent_does_not_approve_itself(product: Product, project: Path,
         assert not made.exists()
         await client.call("ask.answer", ask=asked["data"]["ask"], behaviour="deny", message="no")
         await client.wait("turn.completed", session=victim)
+
+
+async def test_an_agent_that_lost_the_conversation_goes_on_in_a_new_one(product: Product, project: Path) -> None:
+    """The CLI saves with a delay: what is killed before it did can't be resumed by its id."""
+    async with await product.client() as client:
+        session = await start_session(client, project)
+        await client.call("session.prompt", session=session, text="SAY=one")
+        await client.wait("turn.completed")
+        native = (await client.wait("session.initialized"))["data"]["native_session"]
+        old = product.kill("adapters")
+        await product.restarted("adapters", old)
+        (saved,) = product.home.rglob(f"{native}.jsonl")
+        saved.unlink()
+
+        await client.call("session.prompt", session=session, text="SAY=two")
+        lost = await client.wait("error")
+        assert (lost["data"]["code"], lost["data"].get("recoverable", True)) == ("history_lost", True)
+        await client.wait("turn.completed", count=2)
+        again = (await client.wait("session.initialized", count=2))["data"]["native_session"]
+        assert again != native
+        state = (await client.call("session.get", session=session))["state"]
+        assert (state["native_session"], state["turns"]) == (again, 2)
+    await assert_clean(product, session)

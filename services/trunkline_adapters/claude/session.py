@@ -32,6 +32,7 @@ START_DEADLINE: Final = 60.0
 _PROMPTS: Final = uuid.UUID("7d5a4d0f-4c1a-5f0e-9a55-6f0d7f6c2a11")
 _PRIORITIES: Final = {"queued": "later", "steered": "next"}
 """`next` is folded into the running turn between two rounds of tools, `later` gets a turn of its own."""
+_NO_HISTORY: Final = "No conversation found with session ID"
 _SIGNED_OUT: Final = ("/login", "Invalid API key", "authentication", "OAuth token")
 
 
@@ -74,7 +75,7 @@ class ClaudeSession(ConfigurableBase):
     async def open(self, thinking: Thinking | None = None) -> None:
         """Introduces us to the CLI and waits until it is ready. On failure the CLI is ended.
 
-        Raises TrunklineError `agent_failed` or `agent_auth` with the end of its error output, `timeout`.
+        Raises TrunklineError `agent_failed` or `agent_auth` with the end of its error output, `history_lost`, `timeout`.
         """
         try:
             await self._control.request(self._initialize, deadline=START_DEADLINE)
@@ -92,6 +93,10 @@ class ClaudeSession(ConfigurableBase):
             return error
         if any(word in said for word in _SIGNED_OUT):
             return TrunklineError("agent_auth", f"Claude Code is not signed in: {SIGN_IN}", stderr=said[-2000:])
+        if _NO_HISTORY in said:
+            return TrunklineError(
+                "history_lost", "Claude Code has not kept this conversation (it saves with a delay, and was killed)"
+            )
         reason = said.splitlines()[-1] if said else f"it printed nothing, exit code {end.code}"
         return TrunklineError(
             "agent_failed",
