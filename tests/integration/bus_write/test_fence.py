@@ -178,4 +178,4 @@ async def test_rivals_on_a_cluster_whose_leader_dies(cluster: NatsCluster) -> No
             assert set(acked) <= set(ids)
             claims = sum(rival.claims for rival in rivals if rival.session == writer.session)
             assert found[-1].epoch == claims + 1
-        assert set[str]().union(*(rival.codes for rival in rivals)) <= {"fenced", "timeout"}
+        assert set[str]().union(*(rival.codes for rival in rivals)) <= {"fenced", "timeout", "log_unavailable"}
