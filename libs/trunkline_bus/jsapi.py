@@ -1,6 +1,5 @@
 """The JetStream API as JSON: what nats-py's typed calls leave out (unknown settings survive, answers come whole)."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -16,14 +15,7 @@ async def request(js: JetStreamContext, name: str, body: dict[str, Any] | None =
     """
     payload = json.dumps(body).encode() if body is not None else b""
     # The typed calls of nats-py drop fields that they do not know: only this one passes JSON through.
-    task = asyncio.current_task()
-    cancelled = task.cancelling() if task is not None else 0
-    try:
-        return await js._api_request(f"{js._prefix}.{name}", payload, timeout=wait)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    finally:
-        # nats-py waits with asyncio.wait_for, which in Python 3.11 loses a cancellation that comes together with the answer.
-        if task is not None and task.cancelling() > cancelled:
-            raise asyncio.CancelledError
+    return await js._api_request(f"{js._prefix}.{name}", payload, timeout=wait)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 async def stream_info(js: JetStreamContext, stream: str) -> dict[str, Any] | None:

@@ -311,3 +311,19 @@ async def test_frames_keep_their_order_whichever_way_they_are_sent(bus: Bus) -> 
             await bus.writing.flush()
     await eventually(lambda: len(heard) == 600)
     assert heard == list(range(600))
+
+
+async def test_a_cancellation_that_comes_with_the_answer_is_not_lost(bus: Bus) -> None:
+    async def keep_on() -> None:
+        while True:
+            await bus.js_cmd.publish("trunk.sys.test", b"{}")
+
+    for _ in range(30):
+        task = asyncio.create_task(keep_on())
+        answers = bus.commands.stats["in_msgs"]
+        # The answer is there once it is counted; who waits for it has not run yet.
+        while bus.commands.stats["in_msgs"] == answers:  # noqa: ASYNC110 - single steps of the loop are what is waited for
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait_for(asyncio.wait([task]), 2)
+        assert task.cancelled()
