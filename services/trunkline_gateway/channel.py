@@ -124,12 +124,15 @@ class Channel:
             return earliest
 
     def on_fact(self, stored: Stored, event: Event) -> None:
-        """A fact that the directory has just folded."""
-        self.blocks.fact(event)
+        """A fact that the directory is about to fold."""
         self._cursor = self._cursors.at(self.session, stored.sequence, stored.id)
         frame = make_frame(stored.sequence, event.type, self._cursor, stored.raw)
         self.ring.append(frame)
         self._publish(frame)
+        self.blocks.fact(event)
+
+    def on_folded(self) -> None:
+        """The directory's state holds the latest fact: deltas that were written after it may go."""
         if self._held:
             held, self._held = self._held, deque()
             for delta in held:

@@ -35,7 +35,14 @@ T = TypeVar("T")
 class Listener(Protocol):
     """Who wants every event as it comes, in stream order. Must not block."""
 
-    def on_fact(self, stored: Stored, event: Event) -> None: ...
+    def on_fact(self, stored: Stored, event: Event) -> None:
+        """An event that has come; in the same step it is folded."""
+        ...
+
+    def on_folded(self, session: str) -> None:
+        """The session's state holds that event now."""
+        ...
+
     def on_diverged(self) -> None:
         """The log went back: what was seen from it may no longer be there."""
         ...
@@ -100,9 +107,12 @@ class Directory:
         except TrunklineError as error:
             self._freeze(session, stored, error)
             return
-        self._fold(session, event, stored)
+        # On its way to the clients before it is folded: nothing that they do about it can come in between.
         for listener in self.listeners:
             listener.on_fact(stored, event)
+        self._fold(session, event, stored)
+        for listener in self.listeners:
+            listener.on_folded(session)
         match event.data:
             case CommandFinished() | CommandFailed() | CommandRejected():
                 self._note_end(event.data)

@@ -49,6 +49,12 @@ class Hub:
             if found is not None:
                 found[0].on_fact(stored, event)
 
+    def on_folded(self, session: str) -> None:
+        for key in (session, None):
+            found = self._channels.get(key)
+            if found is not None:
+                found[0].on_folded()
+
     def on_diverged(self) -> None:
         for channel, _ in list(self._channels.values()):
             channel.on_diverged()

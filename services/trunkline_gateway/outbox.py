@@ -1,4 +1,4 @@
-"""The bounded queue of one connection: a few frames are written at once, many in ticks, and never without bound."""
+"""The bounded queue of one connection: a lone frame goes out in the step that made it, many together, none without bound."""
 
 import asyncio
 from collections import deque
@@ -9,15 +9,18 @@ from trunkline_bus import metrics
 
 MAX_FRAMES: Final = 1_000
 MAX_BYTES: Final = 8 * 1024 * 1024
-TICK_S: Final = 0.015
-"""How long frames gather before they go out in one write, once there are many."""
-AT_ONCE: Final = 4
-"""Writes within one tick that go at once: a conversation pays no delay, a flood no write for each frame."""
+PACE_S: Final = 0.004
+"""A write may go every PACE_S on the average: what comes quicker gathers, so that a flood is not a write for each frame."""
+BURST: Final = 16
+"""Writes that may go before that counts: a conversation pays no delay."""
 NOT_READING_S: Final = 60.0
 CHUNK_BYTES: Final = 256 * 1024
 
 Write = Callable[[list[bytes]], Awaitable[None]]
 """Sends frames, and returns once the connection's own buffer has room again."""
+
+WriteNow = Callable[[bytes], bool]
+"""Sends a frame if the connection's own buffer is empty; False, and nothing sent, if it is not."""
 
 
 class NotReadingError(Exception):
@@ -27,13 +30,19 @@ class NotReadingError(Exception):
 class Outbox:
     """`run` writes what is pushed until cancelled; it raises NotReadingError, and what `write` raises."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, write_now: WriteNow | None = None) -> None:
         self._write = write
+        self._write_now = write_now
         self._frames: deque[bytes] = deque()
         self._bytes = 0
         self._work = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
+        self._waiting = False
+        """Whether `run` waits for work."""
+        self._free = False
+        """Whether it does, and nothing was written in this step of the loop."""
+        self._paid_until = 0.0
         self.writing = False
 
     @property
@@ -50,9 +59,23 @@ class Outbox:
 
     def force(self, frame: bytes) -> None:
         """Queue a frame that is bounded by what the client asked for: an answer, a heartbeat, a gap."""
+        if self._free and not self._frames and self._write_now is not None and self._write_at_once(frame):
+            return
         self._frames.append(frame)
         self._bytes += len(frame)
         self._work.set()
+
+    def _write_at_once(self, frame: bytes) -> bool:
+        loop = asyncio.get_running_loop()
+        assert self._write_now is not None
+        if self._wait(loop.time()) > 0 or not self._write_now(frame):
+            return False
+        self._pay(loop.time())
+        metrics.GATEWAY_FRAMES.inc()
+        # What else is queued in this step goes together, in the next.
+        self._free = False
+        loop.call_soon(self._step_ended)
+        return True
 
     async def room(self) -> None:
         """Wait until the queue has been written out."""
@@ -67,13 +90,15 @@ class Outbox:
     async def run(self) -> None:
         """Write until cancelled. Raises NotReadingError, and what `write` raises."""
         loop = asyncio.get_running_loop()
-        tick, writes = loop.time(), 0
         while True:
-            await self._work.wait()
-            self._work.clear()
+            await self._next_work()
+            if (wait := self._wait(loop.time())) > 0:
+                await asyncio.sleep(wait)
             frames = list(self._frames)
             self._frames.clear()
             self._bytes = 0
+            self._work.clear()
+            self._pay(loop.time())
             self.writing = True
             try:
                 for chunk in _chunks(frames):
@@ -86,13 +111,23 @@ class Outbox:
             metrics.GATEWAY_FRAMES.inc(len(frames))
             if not self._frames:
                 self._room.set()
-            now = loop.time()
-            if now - tick >= TICK_S:
-                tick, writes = now, 0
-            writes += 1
-            if writes >= AT_ONCE:
-                await asyncio.sleep(tick + TICK_S - now)
-                tick, writes = loop.time(), 0
+
+    async def _next_work(self) -> None:
+        self._waiting = self._free = not self._work.is_set()
+        try:
+            await self._work.wait()
+        finally:
+            self._waiting = self._free = False
+
+    def _step_ended(self) -> None:
+        self._free = self._waiting
+
+    def _wait(self, now: float) -> float:
+        """Seconds until the next write may go."""
+        return self._paid_until - BURST * PACE_S - now
+
+    def _pay(self, now: float) -> None:
+        self._paid_until = max(self._paid_until, now) + PACE_S
 
 
 def _chunks(frames: list[bytes]) -> Iterator[list[bytes]]:

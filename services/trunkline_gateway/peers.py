@@ -13,6 +13,7 @@ import ipaddress
 import os
 import socket
 import struct
+from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -56,10 +57,34 @@ def of_tcp(address: tuple[Any, ...], own: tuple[Any, ...]) -> Peer:
     return Peer(local=local, address=there, own=here)
 
 
+class _Holder(msgspec.Struct, frozen=True):
+    """A process that holds the other end of a connection, as its descriptor `fd` on the kernel's `socket`."""
+
+    pid: int
+    fd: int
+    socket: str
+
+    def still_holds(self) -> bool:
+        """The kernel gives no two sockets that exist the same name."""
+        return _socket_of(self.pid, self.fd) == self.socket
+
+
+_holders: Final[OrderedDict[tuple[Any, Any], _Holder]] = OrderedDict()
+_MAX_HOLDERS: Final = 1_000
+
+
 def find_pid(peer: Peer) -> int | None:
-    """The process at the other end of a local connection; None where it belongs to another user. Takes milliseconds."""
+    """The process at the other end of a local connection; None where it belongs to another user.
+
+    Takes milliseconds the first time, for every process's descriptors are read; then one look whether it still holds it.
+    """
     if peer.pid is not None or not peer.local:
         return peer.pid
+    key = (peer.address, peer.own)
+    known = _holders.get(key)
+    if known is not None and known.still_holds():
+        return known.pid
+    _holders.pop(key, None)
     with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             if (
@@ -68,8 +93,21 @@ def find_pid(peer: Peer) -> int | None:
                 and _end(connection.laddr) == peer.address
                 and _end(connection.raddr) == peer.own
             ):
+                name = _socket_of(connection.pid, connection.fd)
+                if name is not None:
+                    _holders[key] = _Holder(connection.pid, connection.fd, name)
+                    while len(_holders) > _MAX_HOLDERS:
+                        _holders.popitem(last=False)
                 return connection.pid
     return None
+
+
+def _socket_of(pid: int, descriptor: int) -> str | None:
+    """The kernel's name of a process's socket (`socket:[inode]`), where there is a /proc to tell."""
+    try:
+        return str(Path(f"/proc/{pid}/fd/{descriptor}").readlink())
+    except OSError:
+        return None
 
 
 def _end(address: tuple[Any, ...]) -> tuple[str, int]:

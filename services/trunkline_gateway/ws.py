@@ -87,7 +87,7 @@ class Connection:
         self._ws = web.WebSocketResponse(
             max_msg_size=HARD_LIMIT, compress=False, autoping=False, heartbeat=None, writer_limit=0
         )
-        self._outbox = Outbox(self._write)
+        self._outbox = Outbox(self._write, self._write_now)
         self._heard = time.monotonic()
         self._parallel = asyncio.Semaphore(MAX_PARALLEL)
         self._subscriptions: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
@@ -140,6 +140,13 @@ class Connection:
             # Many frames in one write cost an eighth of many writes.
             transport.write(text_frames(frames[:-1]))
         await self._ws.send_frame(frames[-1], WSMsgType.TEXT)
+
+    def _write_now(self, frame: bytes) -> bool:
+        transport = self._request.transport
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size():
+            return False
+        transport.write(text_frames((frame,)))
+        return True
 
     async def _receive(self) -> None:
         while True:

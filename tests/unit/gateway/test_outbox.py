@@ -16,6 +16,14 @@ class Wire:
         self.writes: list[list[bytes]] = []
         self.open = asyncio.Event()
         self.open.set()
+        self.at_once: list[bytes] = []
+
+    def write_now(self, frame: bytes) -> bool:
+        if not self.open.is_set():
+            return False
+        self.at_once.append(frame)
+        self.writes.append([frame])
+        return True
 
     async def write(self, frames: list[bytes]) -> None:
         await self.open.wait()
@@ -29,21 +37,53 @@ async def wire() -> Wire:
 
 @pytest.fixture
 async def outbox(wire: Wire) -> AsyncGenerator[Outbox]:
-    outbox = Outbox(wire.write)
+    outbox = Outbox(wire.write, wire.write_now)
     running = asyncio.create_task(outbox.run())
+    await asyncio.sleep(0)  # it waits for work
     yield outbox
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
 
 
-async def test_the_first_frame_goes_at_once_and_what_follows_gathers(outbox: Outbox, wire: Wire) -> None:
+async def test_a_lone_frame_goes_in_the_step_that_made_it_and_the_next_ones_together(
+    outbox: Outbox, wire: Wire
+) -> None:
     outbox.push(b"1")
-    await eventually(lambda: wire.writes == [[b"1"]], 1)
+    assert wire.writes == [[b"1"]]
     for number in b"234":
         outbox.push(bytes((number,)))
     await eventually(lambda: len(wire.writes) == 2)
     assert wire.writes[1] == [b"2", b"3", b"4"]
+    await asyncio.sleep(0)
+    outbox.push(b"5")
+    assert wire.at_once == [b"1", b"5"]
+
+
+async def test_nothing_overtakes_what_is_queued(outbox: Outbox, wire: Wire) -> None:
+    wire.open.clear()
+    outbox.push(b"1")
+    outbox.push(b"2")
+    wire.open.set()
+    outbox.push(b"3")
+    await eventually(lambda: sum(len(write) for write in wire.writes) == 3)
+    assert [frame for write in wire.writes for frame in write] == [b"1", b"2", b"3"]
+
+
+async def test_a_flood_gathers(outbox: Outbox, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outboxes, "PACE_S", 0.2)
+    for number in range(outboxes.BURST + 3):
+        outbox.push(str(number).encode())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    begun = asyncio.get_running_loop().time()
+    await eventually(lambda: sum(len(write) for write in wire.writes) == outboxes.BURST + 3)
+    assert asyncio.get_running_loop().time() - begun > 0.1
+    assert len(wire.writes) <= outboxes.BURST + 2
+    assert [frame for write in wire.writes for frame in write] == [
+        str(number).encode() for number in range(outboxes.BURST + 3)
+    ]
 
 
 async def test_a_full_queue_refuses_events_and_never_answers(outbox: Outbox, wire: Wire) -> None:

@@ -1,5 +1,6 @@
 import os
 import socket
+import subprocess
 
 import pytest
 
@@ -37,6 +38,25 @@ def test_the_process_behind_a_connection(family: socket.AddressFamily) -> None:
                 assert peer.local
                 assert peers.find_pid(peer) == os.getpid()
                 assert client.getsockname()[0] == "127.0.0.1"
+
+
+def test_a_connection_that_another_process_took_over_is_that_ones() -> None:
+    """What was found once counts only while that process still holds the connection."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        client = socket.create_connection(("127.0.0.1", server.getsockname()[1]))
+        accepted, address = server.accept()
+        with accepted:
+            peer = peers.of_tcp(address, accepted.getsockname())
+            assert peers.find_pid(peer) == peers.find_pid(peer) == os.getpid()
+            heir = subprocess.Popen(["sleep", "60"], stdin=client.fileno())
+            try:
+                client.close()
+                assert peers.find_pid(peer) == heir.pid
+            finally:
+                heir.kill()
+                heir.wait()
 
 
 def test_a_unix_peer_by_the_kernels_word() -> None:
