@@ -1,76 +1,77 @@
-"""Death with the owner: an agent must not outlive the process that runs it.
+"""Death with the owner: nothing of an agent outlives the process that runs it.
 
-Two means, because each has a hole. On Linux the kernel kills the agent itself when its parent dies; its children stay.
-Everywhere a watchdog, a shell in a session of its own, waits at the end of a pipe that only the owner holds: at its end of
-file it kills the agent's whole process group.
+Between the worker and each agent stands a holder (`holder.py`), which ends the agent with all of its descendants when the
+worker says so or dies by whatever means. If the holder itself is killed, the kernel kills the agent (Linux), and what
+the agent has started is found by its marks and by the lock that it inherited (`sweep`).
 """
 
 import asyncio
 import contextlib
 import ctypes
+import json
 import os
-import signal
-import subprocess
+import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+from trunkline_wire import TrunklineError
 
-
-def _prctl(option: int, value: int) -> bool:
-    if sys.platform != "linux":
-        return False
-    return _libc.prctl(option, value, 0, 0, 0) == 0
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def die_with_parent() -> Callable[[], None] | None:
-    """What to run between fork and exec so that the kernel kills the child with its parent; None where it can't.
-
-    The kernel watches the thread that forked: start agents from a thread that lives as long as the process.
-    """
-    if sys.platform != "linux":
-        return None
-    return _ask_the_kernel
-
-
-def _ask_the_kernel() -> None:
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_PROGRAM: Final = str(Path(__file__).with_name("holder.py"))
 
 
 def become_subreaper() -> bool:
     """Makes orphaned descendants children of this process instead of init's, so that they stay in its tree (Linux)."""
-    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    if sys.platform != "linux":
+        return False
+    return ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
-class Watchdog:
-    """Kills process group `pgid` when this process dies, by whatever means."""
+class Leash:
+    """The worker's end of a holder: what runs behind it lives as long as this is open.
 
-    def __init__(self, pgid: int) -> None:
-        self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", 'read -r _ || kill -s KILL -- "-$0"', str(pgid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={},
-            cwd="/",
-            start_new_session=True,
-        )
+    Start `argv` with `descriptor` inherited, then `give` the order and `open_gate`.
+    """
+
+    def __init__(self) -> None:
+        self._ours, self._theirs = socket.socketpair()
+        self._ours.setblocking(False)
 
     @property
-    def pid(self) -> int:
-        return self._shell.pid
+    def descriptor(self) -> int:
+        return self._theirs.fileno()
 
-    async def release(self) -> None:
-        """Lets the group be: it has ended. May be called twice."""
-        stdin = self._shell.stdin
-        if stdin is not None and not stdin.closed:
-            # A whole line is the word that all is well; a bare end of file is the owner's death.
-            with contextlib.suppress(OSError):
-                os.write(stdin.fileno(), b"\n")
-            with contextlib.suppress(OSError):
-                stdin.close()
-        await asyncio.to_thread(self._shell.wait)
+    @property
+    def argv(self) -> list[str]:
+        return [sys.executable, "-I", "-S", _PROGRAM, str(self.descriptor)]
+
+    async def give(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Has the agent forked, though its program does not run yet; its pid. Raises TrunklineError `agent_failed`."""
+        self._theirs.close()
+        loop = asyncio.get_running_loop()
+        order = json.dumps({"argv": list(argv), "env": dict(environment)}).encode() + b"\n"
+        try:
+            await loop.sock_sendall(self._ours, order)
+            answer = await loop.sock_recv(self._ours, 64)
+        except OSError:
+            answer = b""
+        if not answer:
+            raise TrunklineError("agent_failed", "the process that holds the agent could not start: is memory short?")
+        return int(answer)
+
+    def open_gate(self) -> None:
+        """Lets the agent's program run."""
+        with contextlib.suppress(OSError):
+            self._ours.send(b"g")
+
+    def let_go(self) -> None:
+        """Ends the agent and all of its descendants by SIGKILL. May be called twice."""
+        self._theirs.close()
+        self._ours.close()
+
+
+def holder_environment() -> dict[str, str]:
+    """What a holder needs of the worker's environment: where its interpreter's libraries are."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}

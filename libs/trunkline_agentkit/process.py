@@ -1,8 +1,8 @@
 """The agent's process over pipes: own group, explicit environment, death with its owner, nothing left behind.
 
-The program is started behind a gate: a shell that waits for a line before it becomes the program. Between the fork and that
-line the process group is written down and the watchdog set, so there is no moment in which an agent runs unknown. If
-the owner dies before it opens the gate, the shell reads end of file and leaves.
+The program is started by a holder (`death`) and behind a gate: forked, with its process group written down, before it becomes
+the program, so there is no moment in which an agent runs unknown. If the owner dies before it opens the gate, the
+program never runs.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from typing import Final
 
 import msgspec
 
-from trunkline_agentkit.death import Watchdog, die_with_parent
+from trunkline_agentkit.death import Leash, holder_environment
 from trunkline_agentkit.environment import INCARNATION_MARK, SESSION_MARK
 from trunkline_agentkit.framing import LineSplitter, frame
 from trunkline_agentkit.recorder import Recorder, Speaker
-from trunkline_agentkit.sweep import end_group, end_processes, marked, start_time, tree
+from trunkline_agentkit.sweep import Identity, end_family, end_group, start_time
 from trunkline_wire import TrunklineError
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _LIMIT: Final = 1024 * 1024
 _AFTER_EXIT: Final = 0.5
 """Seconds that output may still come after the program has ended: a descendant may hold its pipe for ever."""
 _TERM_GRACE: Final = 5.0
-_GATE: Final = 'read -r go && unset PWD OLDPWD SHLVL && exec "$@"'
+_HOLDER_GRACE: Final = 12.0
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +50,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     pgid: int
     started: float
     argv: tuple[str, ...]
+    holder: Identity | None = None
+    """The process that ends all of the agent's when the worker dies, and then itself."""
 
 
 class AgentProcess:
@@ -61,7 +63,7 @@ class AgentProcess:
         transport: asyncio.SubprocessTransport,
         ended: asyncio.Future[None],
         registration: Registration,
-        watchdog: Watchdog | None,
+        leash: Leash,
         *,
         marks: Mapping[str, str],
         recorder: Recorder | None,
@@ -69,7 +71,7 @@ class AgentProcess:
         self._process = process
         self._transport = transport
         self.registration = registration
-        self._watchdog = watchdog
+        self._leash = leash
         self._marks = marks
         self._recorder = recorder
         self._writing = asyncio.Lock()
@@ -81,7 +83,7 @@ class AgentProcess:
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self.registration.pid
 
     @property
     def running(self) -> bool:
@@ -109,8 +111,7 @@ class AgentProcess:
 
     def open_gate(self) -> None:
         """Lets the program run, once it is registered."""
-        if self._process.stdin is not None:
-            self._process.stdin.write(b"\n")
+        self._leash.open_gate()
 
     async def write_line(self, message: object) -> None:
         """Writes one message as one whole line (bytes are taken as its JSON text), never a part of one, even if cancelled.
@@ -142,8 +143,9 @@ class AgentProcess:
                 os.killpg(self.registration.pgid, number)
 
     def kill(self) -> None:
-        """SIGKILL to the agent's process group, now; `close` then ends what is left."""
+        """SIGKILL to the agent and all of its descendants, now; `close` then waits until they are gone."""
         self.signal_group(signal.SIGKILL)
+        self._leash.let_go()
 
     async def wait(self) -> int:
         """Waits for the program's own end; its return code, negative for a signal."""
@@ -173,13 +175,13 @@ class AgentProcess:
         if self.running and not await self._ended_within(grace):
             self.signal_group(signal.SIGTERM)
             await self._ended_within(_TERM_GRACE)
-        # Looked up while the tree still hangs together; the marks find what has left it.
-        family = await asyncio.to_thread(self._family)
-        await end_group(self.registration.pgid, self.registration.started, self._marks)
-        await end_processes(family)
+        self._leash.let_go()
+        if not await self._ended_within(_HOLDER_GRACE):
+            self._transport.kill()
         code = await self.wait()
-        if self._watchdog is not None:
-            await self._watchdog.release()
+        # The holder has left nothing; these find what is there if the holder itself was killed.
+        await end_group(self.registration.pgid, self.registration.started, self._marks)
+        await end_family(self._marks)
         await self._end_stderr()
         self._transport.close()
         result = Exit(
@@ -190,10 +192,6 @@ class AgentProcess:
             self._recorder.close()
         log.info("agent_ended", extra={"pid": self.pid, "exit_code": result.code, "signal": result.signal})
         return result
-
-    def _family(self) -> list[tuple[int, float]]:
-        found = {*tree(self.pid), *marked(self._marks)}
-        return [identity for identity in found if identity[0] != self.pid]
 
     async def _ended_within(self, seconds: float) -> bool:
         try:
@@ -268,7 +266,6 @@ async def start_process(
     inherit: Sequence[int] = (),
     recorder: Recorder | None = None,
     register: Register | None = None,
-    kernel_signal: bool = True,
 ) -> AgentProcess:
     """Starts a program in a group of its own, with just `environment` and the file descriptors `inherit`.
 
@@ -284,41 +281,43 @@ async def start_process(
     if not await asyncio.to_thread(os.access, cwd, os.X_OK):
         raise TrunklineError("bad_directory", f"directory {cwd!r} does not exist or can't be entered")
     loop = asyncio.get_running_loop()
-    transport, protocol = await loop.subprocess_exec(
-        lambda: _Protocol(loop),
-        "/bin/sh",
-        "-c",
-        _GATE,
-        "sh",
-        program,
-        *argv[1:],
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=cwd,
-        env=dict(environment),
-        start_new_session=True,
-        pass_fds=tuple(inherit),
-        preexec_fn=die_with_parent() if kernel_signal else None,
-    )
-    process = asyncio.subprocess.Process(transport, protocol, loop)
-    registration = Registration(
-        pid=process.pid,
-        pgid=process.pid,
-        started=start_time(process.pid) or time.time(),
-        argv=(program, *argv[1:]),
-    )
+    leash = Leash()
     try:
-        watchdog = await asyncio.to_thread(Watchdog, process.pid)
+        transport, protocol = await loop.subprocess_exec(
+            lambda: _Protocol(loop),
+            *leash.argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=cwd,
+            env=holder_environment(),
+            start_new_session=True,
+            pass_fds=(leash.descriptor, *inherit),
+        )
     except BaseException:
-        transport.close()  # the gate never opens
+        leash.let_go()
         raise
+    process = asyncio.subprocess.Process(transport, protocol, loop)
+    try:
+        pid = await leash.give((program, *argv[1:]), environment)
+    except BaseException:
+        leash.let_go()
+        await protocol.ended
+        transport.close()
+        raise
+    registration = Registration(
+        pid=pid,
+        pgid=pid,
+        started=start_time(pid) or time.time(),
+        argv=(program, *argv[1:]),
+        holder=(process.pid, start_time(process.pid) or time.time()),
+    )
     agent = AgentProcess(
         process,
         transport,
         protocol.ended,
         registration,
-        watchdog,
+        leash,
         marks={name: environment[name] for name in marks if name in environment},
         recorder=recorder,
     )
@@ -329,5 +328,5 @@ async def start_process(
         await agent.close(grace=0)
         raise
     agent.open_gate()
-    log.info("agent_started", extra={"pid": process.pid})
+    log.info("agent_started", extra={"pid": pid})
     return agent

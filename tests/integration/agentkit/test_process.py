@@ -207,11 +207,10 @@ OWNER = """
             environment={{'PATH': os.environ['PATH'], 'TRUNKLINE_SESSION': {session!r}, 'TRUNKLINE_INCARNATION': 'i'}},
             inherit=(place.lock_descriptor,),
             register=register,
-            kernel_signal={kernel_signal},
         )
-        if {kill_watchdog}:
-            os.kill(process._watchdog.pid, 9)
         async for line in process.lines():
+            if {kill_holder}:
+                os.kill(process.registration.holder[0], 9)
             print(line.decode(), flush=True)
 
     asyncio.run(main())
@@ -221,7 +220,7 @@ OWNER = """
 async def start_owner(tmp_path: Path, program: str, **how: Any) -> tuple[asyncio.subprocess.Process, str, int]:
     """A process that owns an agent, its session and the agent's pid."""
     session = new_session_id()
-    how = {"die_early": False, "kernel_signal": True, "kill_watchdog": False, **how}
+    how = {"die_early": False, "kill_holder": False, **how}
     text = textwrap.dedent(OWNER).format(home=str(tmp_path), session=session, program=textwrap.dedent(program), **how)
     owner = await asyncio.create_subprocess_exec(
         sys.executable, "-c", text, stdout=asyncio.subprocess.PIPE, env={"PATH": os.environ["PATH"]}
@@ -241,23 +240,23 @@ UP = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'imp
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's signal is Linux's")
-async def test_the_kernel_kills_an_agent_whose_owner_was_killed(tmp_path: Path) -> None:
-    owner, session, agent = await start_owner(tmp_path, UP, kill_watchdog=True)
+async def test_the_kernel_kills_an_agent_whose_holder_was_killed(tmp_path: Path) -> None:
+    owner, session, agent = await start_owner(tmp_path, UP, kill_holder=True)
     await end_owner(owner)
     await eventually(lambda: snapshot(agent) is None, 5)
     # The kernel knows only the agent itself: what it left is found by its marks.
     assert await end_family({SESSION_MARK: session}) == 1
 
 
-async def test_the_watchdog_alone_kills_the_whole_group_of_a_killed_owner(tmp_path: Path) -> None:
-    owner, session, agent = await start_owner(tmp_path, UP, kernel_signal=False)
+async def test_the_holder_ends_all_of_an_agent_whose_owner_was_killed(tmp_path: Path) -> None:
+    owner, session, agent = await start_owner(tmp_path, UP)
     await end_owner(owner)
     await eventually(lambda: snapshot(agent) is None, 5)
     await eventually(lambda: marked({SESSION_MARK: session}) == [], 5)
 
 
 async def test_an_owner_killed_while_it_registers_leaves_an_agent_that_never_began(tmp_path: Path) -> None:
-    owner, session, agent = await start_owner(tmp_path, "open('ran', 'w')", die_early=True, kernel_signal=False)
+    owner, session, agent = await start_owner(tmp_path, "open('ran', 'w')", die_early=True)
     await owner.wait()
     await eventually(lambda: snapshot(agent) is None, 5)
     assert marked({SESSION_MARK: session}) == []
@@ -273,7 +272,7 @@ async def test_an_agent_holds_the_lock_of_its_session_and_what_hides_from_the_ma
         print('up', flush=True)
         time.sleep(600)
     """
-    owner, session, agent = await start_owner(tmp_path, hiding)
+    owner, session, agent = await start_owner(tmp_path, hiding, kill_holder=True)
     await end_owner(owner)
     await eventually(lambda: snapshot(agent) is None, 5)
     place = Place(tmp_path, session)
