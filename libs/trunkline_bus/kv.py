@@ -11,9 +11,10 @@ from typing import Final
 import msgspec
 import nats.errors
 
-from trunkline_bus import direct, leader
+from trunkline_bus import direct, jsapi, leader
 from trunkline_bus.connection import Bus
 from trunkline_bus.mux import Lost, NoAnswer
+from trunkline_bus.patience import patiently
 from trunkline_bus.reader import Reader, read
 from trunkline_bus.stored import Headers, Stored
 from trunkline_wire.errors import TrunklineError
@@ -66,9 +67,32 @@ async def get_many(bus: Bus, bucket: str, keys: Iterable[str]) -> dict[str, Entr
 
 
 async def entries(bus: Bus, bucket: str, keys: str = ">") -> list[Entry]:
-    """All present entries whose keys match the wildcard `keys`, in the order they were written."""
-    found = await read(bus, stream(bucket), [subject(bucket, keys)])
-    return [one for stored in found if (one := entry(stored)).value is not None]
+    """All present entries whose keys match the wildcard `keys`, in the order they were written.
+
+    A key that is written meanwhile is there too, in one of its versions.
+    """
+    found = {
+        one.key: one for stored in await read(bus, stream(bucket), [subject(bucket, keys)]) if (one := entry(stored))
+    }
+    # A write moves its key to the end of the stream: from before the reader's eyes to behind what it was to read.
+    missed = [name for name in await names(bus, bucket, keys) if name not in found]
+    found |= await get_many(bus, bucket, missed)
+    return sorted((one for one in found.values() if one.value is not None), key=lambda one: one.revision)
+
+
+async def names(bus: Bus, bucket: str, keys: str = ">") -> list[str]:
+    """The keys that match the wildcard `keys`, deleted ones too."""
+    start, wanted = subject(bucket, ""), subject(bucket, keys)
+    found: list[str] = []
+    while True:
+        body = {"subjects_filter": wanted, "offset": len(found)}
+        answer = await patiently(
+            bus.reading, lambda body=body: jsapi.request(bus.js_read, f"STREAM.INFO.{stream(bucket)}", body)
+        )
+        page: dict[str, int] = answer["state"].get("subjects") or {}
+        found += [name.removeprefix(start) for name in page]
+        if not page or len(found) >= answer.get("total", 0):
+            return found
 
 
 def watch(bus: Bus, bucket: str, keys: Sequence[str] = (">",), *, after: int = 0) -> Reader:

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -158,6 +159,18 @@ class Client:
     def cursor(self) -> str | None:
         """The cursor of the last frame that carried one."""
         return next((f["cursor"] for f in reversed(self.frames) if f.get("cursor")), None)
+
+    async def ended(self) -> None:
+        """Returns once the connection has ended, whoever ended it."""
+        await asyncio.wait({self._pump})
+
+    def drop(self) -> None:
+        """Ends the connection without a word to the gateway."""
+        line = self._ws.get_extra_info("socket")
+        if line is not None and line.fileno() >= 0:
+            # Loops lend their sockets without this method.
+            with socket.socket(fileno=os.dup(line.fileno())) as same, contextlib.suppress(OSError):
+                same.shutdown(socket.SHUT_RDWR)
 
     async def close(self) -> None:
         await self._ws.close()

@@ -3,8 +3,10 @@
 import asyncio
 
 from trunkline_bus import kv
-from trunkline_bus.connection import Bus
+from trunkline_bus.connection import Bus, BusSettings
+from trunkline_testkit import eventually
 from trunkline_testkit.nats import NatsServer
+from trunkline_testkit.proxy import Action, NatsProxy, Passing
 from trunkline_wire import subjects
 
 BUCKET = subjects.KV_PAGES
@@ -44,6 +46,27 @@ async def test_entries_are_the_present_ones_of_a_pattern(bus: Bus) -> None:
     assert {one.key: one.value for one in await kv.entries(bus, BUCKET, "x.*")} == {"x.1": b"newer", "x.3": b"x.3"}
     found = await kv.get_many(bus, BUCKET, ["x.1", "y.1", "nothing"])
     assert {key: one.value for key, one in found.items()} == {"x.1": b"newer", "y.1": b"y.1"}
+
+
+async def test_a_key_that_is_written_while_all_are_read_is_not_missed(bus: Bus, fresh_nats: NatsServer) -> None:
+    for key in ("x.1", "x.2", "x.3"):
+        await kv.put(bus, BUCKET, key, b"old")
+
+    def before_the_first_message(message: Passing) -> Action:
+        return "hold" if message.subject.startswith("$JS.API.CONSUMER.CREATE.") else "pass"
+
+    async with (
+        NatsProxy(fresh_nats.url) as proxy,
+        Bus.open(BusSettings(url=proxy.url)) as other,
+    ):
+        proxy.on_publish = before_the_first_message
+        reading = asyncio.create_task(kv.entries(other, BUCKET, "x.*"))
+        await eventually(lambda: proxy.is_cut)
+        # It moves from where the reader is about to look to behind the end that the reader knows.
+        await kv.put(bus, BUCKET, "x.1", b"new")
+        proxy.on_publish = None
+        proxy.heal()
+        assert {one.key: one.value for one in await reading} == {"x.1": b"new", "x.2": b"old", "x.3": b"old"}
 
 
 async def test_watching_gives_what_is_there_and_then_every_change(bus: Bus) -> None:
