@@ -1,0 +1,154 @@
+"""What the soak stands on and the killer hits: parts, proxies, servers; and how long it takes until all works again."""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from tests.chaos.soak.conversation import Conversation
+
+from trunkline_bus.connection import Bus
+from trunkline_testkit.chaos.census import census
+from trunkline_testkit.chaos.faults import Fault, Kind
+from trunkline_testkit.chaos.stage import Part, Service, Stage
+from trunkline_testkit.nats import NatsServer
+from trunkline_testkit.nats_cluster import NatsCluster
+from trunkline_testkit.proxy import NatsProxy
+
+ROOT: Final = Path(__file__).parents[3]
+ENVIRONMENT: Final = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/chaos/installed'}"}
+
+SERVICES: Final[tuple[tuple[str, Service], ...]] = (
+    ("worker", "adapters"),
+    ("projector", "projector"),
+    ("projector2", "projector"),
+    ("permissions", "permissions"),
+    ("permissions2", "permissions"),
+    ("gateway1", "gateway"),
+    ("gateway2", "gateway"),
+    ("gateway3", "gateway"),
+)
+PROXIED: Final = ("worker", "permissions2", "gateway3")
+
+WEIGHTS: Final[Mapping[int, Mapping[str, float]]] = {
+    1: {**dict.fromkeys(("projector", "projector2", "permissions", "permissions2"), 1.5), "worker": 5, "agent": 4}
+    | {"gateway1": 1.5, "gateway2": 1.5, "gateway3": 1.5, "nats": 4},
+    3: {**dict.fromkeys(("projector", "projector2", "permissions", "permissions2"), 1.0), "worker": 4, "agent": 3}
+    | {"gateway1": 1, "gateway2": 1, "gateway3": 1, "leader": 4, "node": 2},
+}
+OTHERS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "stop": ("worker", "projector", "permissions", "gateway1", "nats"),
+    "cut": PROXIED,
+    "delay": PROXIED,
+}
+
+
+class Ground:
+    """`parts` by name. `strike` returns once what was hit is back, `mended` ends what only recovery may end."""
+
+    def __init__(self, stage: Stage, parts: dict[str, Part], proxies: dict[str, list[NatsProxy]], bus: Bus) -> None:
+        self.stage = stage
+        self.parts = parts
+        self.bus = bus
+        self._proxies = proxies
+        self._down: list[NatsServer] = []
+
+    @property
+    def gateways(self) -> list[Part]:
+        return [self.parts[name] for name in ("gateway1", "gateway2", "gateway3")]
+
+    async def strike(self, fault: Fault, chance: random.Random, sessions: list[Conversation]) -> float:
+        """Does the fault; the moment from which recovery counts, by the monotonic clock."""
+        match fault.kind, fault.part:
+            case "kill", "agent":
+                self._kill_agent(chance, sessions)
+                return time.monotonic()
+            case "kill", "nats":
+                return await self._kill_server(self.stage.servers[0])
+            case "kill", "leader" | "node":
+                return await self._kill_node(chance, leading=fault.part == "leader")
+            case "kill", name:
+                part = self.parts[name]
+                part.kill()
+                begin = time.monotonic()
+                await part.restart()
+                return begin
+            case "stop", "nats":
+                server = chance.choice(self.stage.servers)
+                server.pause()
+                await asyncio.sleep(fault.seconds)
+                server.resume()
+            case "stop", name:
+                self.parts[name].stop()
+                await asyncio.sleep(fault.seconds)
+                self.parts[name].cont()
+            case "cut", name:
+                for proxy in self._proxies[name]:
+                    proxy.cut()
+                await asyncio.sleep(fault.seconds)
+                for proxy in self._proxies[name]:
+                    proxy.heal()
+            case "delay", name:
+                for proxy in self._proxies[name]:
+                    proxy.delay = 0.15
+                await asyncio.sleep(fault.seconds)
+                for proxy in self._proxies[name]:
+                    proxy.delay = 0.0
+        return time.monotonic()
+
+    async def mended(self) -> None:
+        """Starts again the nodes that stay away until the rest has recovered, and waits until the cluster is whole."""
+        while self._down:
+            await asyncio.to_thread(self._down.pop().start)
+        if isinstance(self.stage.nats, NatsCluster):
+            await asyncio.to_thread(self.stage.nats.wait_ready)
+
+    async def _kill_server(self, server: NatsServer) -> float:
+        begin = time.monotonic()
+        await asyncio.to_thread(server.restart)
+        return begin
+
+    async def _kill_node(self, chance: random.Random, *, leading: bool) -> float:
+        cluster = self.stage.nats
+        assert isinstance(cluster, NatsCluster)
+        leader = await asyncio.to_thread(cluster.stream_leader, "EVENTS")
+        others = [node for node in cluster.nodes if node is not leader]
+        node = leader if leading else chance.choice(others)
+        begin = time.monotonic()
+        await asyncio.to_thread(node.kill)
+        self._down.append(node)
+        return begin
+
+    def _kill_agent(self, chance: random.Random, sessions: list[Conversation]) -> None:
+        known = {one.session for one in sessions}
+        beings = [being for being in census() if being.session in known]
+        if beings:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(beings).pid, signal.SIGKILL)
+
+
+@contextlib.asynccontextmanager
+async def ground(replicas: int, home: Path) -> AsyncGenerator[Ground]:
+    """All parts ready; nothing is left at the end."""
+    servers = NatsServer(sync_interval="always") if replicas == 1 else NatsCluster(sync_interval="always")
+    async with AsyncExitStack() as stack:
+        stage = await stack.enter_async_context(Stage(servers, home, environment=ENVIRONMENT))
+        proxies: dict[str, list[NatsProxy]] = {}
+        parts: dict[str, Part] = {}
+        for name, service in SERVICES:
+            via = None
+            if name in PROXIED:
+                via = [await stack.enter_async_context(NatsProxy(server.url)) for server in stage.servers]
+                proxies[name] = via
+            settings: dict[str, Any] = {"record_native": True, "only": "chaos"} if service == "adapters" else {}
+            parts[name] = await stage.start(service, name=name, via=via, wait=False, **settings)
+        for part in parts.values():
+            await part.ready()
+        bus = await stack.enter_async_context(stage.bus())
+        yield Ground(stage, parts, proxies, bus)
