@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 from rich.console import Console
-from tests.bench import appends, pipeline, reading
+from tests.bench import appends, fanout, pipeline, reading
 from tests.bench.report import Figure
 
 from trunkline_bus import topology
@@ -36,6 +36,7 @@ PARTS: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
     "appends": run_appends,
     "reading": run_reading,
     "pipeline": pipeline.measure,
+    "fanout": fanout.measure,
 }
 
 

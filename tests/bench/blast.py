@@ -1,0 +1,51 @@
+"""The limit for the fan-out: plain aiohttp that sends the same message to every connection, one after the other.
+
+Prints its port; for each line `<count> <size>` on its input it sends that many messages of that many bytes, the last one
+with the mark in it, and prints `done`.
+"""
+
+import asyncio
+import json
+import sys
+
+import uvloop
+from aiohttp import web
+
+MARK = b"the last one"
+
+
+async def serve() -> None:
+    clients: list[web.WebSocketResponse] = []
+
+    async def accept(request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse(compress=False)
+        await ws.prepare(request)
+        clients.append(ws)
+        async for _ in ws:
+            pass
+        clients.remove(ws)
+        return ws
+
+    app = web.Application()
+    app.router.add_get("/ws", accept)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    say(json.dumps({"port": runner.addresses[0][1]}))
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        count, size = map(int, line.split())
+        message = b"x" * size
+        for number in range(count):
+            body = message if number < count - 1 else message[: -len(MARK)] + MARK
+            for ws in clients:
+                await ws.send_bytes(body)
+        say("done")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    uvloop.run(serve())
