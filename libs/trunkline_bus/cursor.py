@@ -6,9 +6,9 @@ its position in each stream, the id of an event at or below each position, and a
 
 import base64
 import binascii
+import functools
 import hashlib
 import hmac
-import uuid
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
@@ -69,7 +69,7 @@ class CursorCodec:
             [stream, position, _pack(cursor.ids.get(stream, "")), position - cursor.anchors.get(stream, position)]
             for stream, position in sorted(cursor.positions.items())
         ]
-        body = _VERSION + msgspec.msgpack.encode([_pack(cursor.log), streams, _pack(cursor.scope)])
+        body = _VERSION + msgspec.msgpack.encode([_pack_again(cursor.log), streams, _pack_again(cursor.scope)])
         return base64.urlsafe_b64encode(body + self._mac(body)).rstrip(b"=").decode()
 
     def decode(self, text: str) -> Cursor:
@@ -174,20 +174,20 @@ def _pack(value: str) -> bytes | str:
     """UUIDs and plain hex as bytes, which is half; anything else as it is, nothing too."""
     if not value:
         return value
-    if len(value) == 36 and value[8] == "-":
-        try:
-            packed = b"u" + uuid.UUID(value).bytes
-        except ValueError:
-            return value
-    else:
-        try:
-            packed = b"h" + bytes.fromhex(value)
-        except ValueError:
-            return value
+    is_uuid = len(value) == 36 and value[8] == "-"
+    try:
+        packed = b"u" + bytes.fromhex(value.replace("-", "")) if is_uuid else b"h" + bytes.fromhex(value)
+    except ValueError:
+        return value
     return packed if _unpack(packed) == value else value
+
+
+_pack_again: Final = functools.lru_cache(maxsize=1024)(_pack)
+"""For what is the same in many cursors."""
 
 
 def _unpack(value: bytes | str) -> str:
     if isinstance(value, str):
         return value
-    return str(uuid.UUID(bytes=value[1:])) if value[:1] == b"u" else value[1:].hex()
+    text = value[1:].hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:])) if value[:1] == b"u" else text

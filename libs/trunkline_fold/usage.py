@@ -25,12 +25,15 @@ def count_message(state: SessionState, item: str, data: MessageAssistant, *, lan
         state = replace(state, counts=replace(state.counts, messages=state.counts.messages + 1))
     elif known.settled or data.usage is None:
         return state
-    counted = upsert(metering.counted, Counted(item=item, usage=data.usage), lambda old: old.item == item)
+    entry = Counted(item=item, usage=data.usage)
+    counted = [*metering.counted, entry] if known is None else upsert(metering.counted, entry, lambda old: old is known)
     live = metering.live
     while len(counted) > MAX_COUNTED:
         live = _add(live, counted.pop(0).usage)
     state = replace(state, metering=replace(metering, counted=counted, live=live))
-    if lane is None and data.usage is not None:
+    if data.usage is None:
+        return state  # the totals are what they were
+    if lane is None:
         state = _context(state, data.usage)
     return _total(state)
 

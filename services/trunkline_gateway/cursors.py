@@ -1,5 +1,7 @@
 """Cursors of the gateway: a place in the log, bound to what the subscription may see."""
 
+import functools
+
 from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import Cursor, CursorCodec, Gap, scope_hash, verify
 from trunkline_wire import subjects
@@ -28,6 +30,7 @@ class Cursors:
         return await verify(self._bus, cursor, scope=scope(session), filters=filters)
 
 
+@functools.lru_cache(maxsize=1024)
 def scope(session: str | None) -> str:
     """What a cursor is bound to: the filter. All roles see the same events."""
     return scope_hash("events", session or "*")

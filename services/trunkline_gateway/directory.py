@@ -99,9 +99,10 @@ class Directory:
 
     def _take(self, stored: Stored) -> None:
         self.position, self.last_id = stored.sequence, stored.id
-        session = stored.session
-        if session is None:
+        subject = subjects.parse(stored.subject)
+        if subject is None:
             return
+        session = subject.session
         try:
             event = stored.event()
         except TrunklineError as error:
@@ -110,7 +111,7 @@ class Directory:
         # On its way to the clients before it is folded: nothing that they do about it can come in between.
         for listener in self.listeners:
             listener.on_fact(stored, event)
-        self._fold(session, event, stored)
+        self._fold(session, event, stored, subject.rest)
         for listener in self.listeners:
             listener.on_folded(session)
         match event.data:
@@ -120,12 +121,10 @@ class Directory:
                 pass
         self._wake(session)
 
-    def _fold(self, session: str, event: Event, stored: Stored) -> None:
+    def _fold(self, session: str, event: Event, stored: Stored, channel: str) -> None:
         if session in self._frozen:
             return
         try:
-            parsed = subjects.parse(stored.subject)
-            channel = parsed.rest if parsed is not None else ""
             self.states[session] = fold_session(self.states.get(session) or initial(session), event, stored.sequence)
             asks = self._asks.get(session)
             folded = fold_asks(
