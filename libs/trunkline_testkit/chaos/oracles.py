@@ -271,7 +271,8 @@ def projections(
     rebuilt = cells.document(cell)
     if rebuilt != live:
         place = next((n for n, (a, b) in enumerate(zip(rebuilt, live, strict=False)) if a != b), 0)
-        text = f"{view.name}: live {live[place - 40 : place + 60]!r}, replayed {rebuilt[place - 40 : place + 60]!r}"
+        part = slice(max(0, place - 40), place + 80)
+        text = f"{view.name}: live {live[part]!r}, replayed {rebuilt[part]!r}"
         yield Violation(4, session, text, document.progress)
     for name, value in view.attachments(cell.state):
         if documents.get(f"{session}.{name}") != value:

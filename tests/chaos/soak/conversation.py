@@ -43,7 +43,9 @@ class StuckError(AssertionError):
 class Conversation:
     """Made with `open`. `told` and `acked` are what clients were told; `stuck` what did not end in time."""
 
-    def __init__(self, gateways: list[Part], home: Path, chance: random.Random, *, drop_every: float) -> None:
+    def __init__(
+        self, gateways: list[Part], home: Path, chance: random.Random, *, drop_every: float, pythonpath: str
+    ) -> None:
         self.session = new_session_id()
         self.journal = home / "journal" / f"{self.session}.jsonl"
         self.directory = home / "work" / self.session[-8:]
@@ -53,6 +55,7 @@ class Conversation:
         self.prompts = self.repeated = 0
         self.pausing = asyncio.Event()
         self._chance = chance
+        self._pythonpath = pythonpath
         self.lines = [
             Line(f"{gateway.name}/{n}", gateway, self.session, random.Random(chance.random()), drop_every)
             for n, gateway in enumerate(gateways)
@@ -68,7 +71,7 @@ class Conversation:
         self._following = [asyncio.create_task(line.run()) for line in self.lines]
         for line in self.lines:
             line.on_ask = self._decider(line)
-        options = {"environment": {"CHAOS_JOURNAL": str(self.journal)}}
+        options = {"environment": {"CHAOS_JOURNAL": str(self.journal), "PYTHONPATH": self._pythonpath}}
         await self._create(adapter="chaos", cwd=str(self.directory), options=options)
         self._authors = [asyncio.create_task(self._author()) for _ in range(authors)]
 

@@ -22,7 +22,8 @@ from trunkline_testkit.nats_cluster import NatsCluster
 from trunkline_testkit.proxy import NatsProxy
 
 ROOT: Final = Path(__file__).parents[3]
-ENVIRONMENT: Final = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/chaos/installed'}"}
+PYTHONPATH: Final = ":".join(str(ROOT / part) for part in ("", "libs", "services", "tests/chaos/installed"))
+"""This tree's own code, wherever another is installed, and the entry point of the agent with a journal."""
 
 SERVICES: Final[tuple[tuple[str, Service], ...]] = (
     ("worker", "adapters"),
@@ -138,7 +139,7 @@ async def ground(replicas: int, home: Path) -> AsyncGenerator[Ground]:
     """All parts ready; nothing is left at the end."""
     servers = NatsServer(sync_interval="always") if replicas == 1 else NatsCluster(sync_interval="always")
     async with AsyncExitStack() as stack:
-        stage = await stack.enter_async_context(Stage(servers, home, environment=ENVIRONMENT))
+        stage = await stack.enter_async_context(Stage(servers, home, environment={"PYTHONPATH": PYTHONPATH}))
         proxies: dict[str, list[NatsProxy]] = {}
         parts: dict[str, Part] = {}
         for name, service in SERVICES:

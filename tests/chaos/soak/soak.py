@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.chaos.soak.conversation import Conversation, StuckError
-from tests.chaos.soak.ground import OTHERS, WEIGHTS, Ground, ground
+from tests.chaos.soak.ground import OTHERS, PYTHONPATH, WEIGHTS, Ground, ground
 from tests.chaos.soak.report import Report
 
 from trunkline_bus import direct, kv, mirror
@@ -94,7 +94,8 @@ class Soak:
             await asyncio.gather(*(one.leave() for one in everyone))
 
     def _conversation(self, on: Ground, drop_every: float = 8.0) -> Conversation:
-        return Conversation(on.gateways, on.stage.home, random.Random(self._chance.random()), drop_every=drop_every)
+        chance = random.Random(self._chance.random())
+        return Conversation(on.gateways, on.stage.home, chance, drop_every=drop_every, pythonpath=PYTHONPATH)
 
     async def _strike(self, on: Ground, fault: Fault, canary: Conversation, everyone: list[Conversation]) -> None:
         await asyncio.sleep(fault.pause)
