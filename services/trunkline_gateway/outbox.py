@@ -1,7 +1,6 @@
 """The bounded queue of one connection: a lone frame goes out in the step that made it, many together, none without bound."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
@@ -33,15 +32,15 @@ class Outbox:
     def __init__(self, write: Write, write_now: WriteNow | None = None) -> None:
         self._write = write
         self._write_now = write_now
-        self._frames: deque[bytes] = deque()
+        # Plain lists and futures: an idle client is to cost little memory, and a deque or an Event has 700 bytes.
+        self._frames: list[bytes] = []
         self._bytes = 0
-        self._work = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
-        self._waiting = False
-        """Whether `run` waits for work."""
+        self._work: asyncio.Future[None] | None = None
+        """What `run` waits for, while it has nothing to do."""
+        self._for_room: list[asyncio.Future[None]] = []
+        self._was_full = False
         self._free = False
-        """Whether it does, and nothing was written in this step of the loop."""
+        """Whether `run` waits for work, and nothing was written in this step of the loop."""
         self._paid_until = 0.0
         self.writing = False
 
@@ -52,7 +51,7 @@ class Outbox:
     def push(self, frame: bytes) -> bool:
         """Queue an event's frame; False, and nothing queued, when the queue is full."""
         if self.full:
-            self._room.clear()
+            self._was_full = True
             return False
         self.force(frame)
         return True
@@ -63,7 +62,8 @@ class Outbox:
             return
         self._frames.append(frame)
         self._bytes += len(frame)
-        self._work.set()
+        if self._work is not None and not self._work.done():
+            self._work.set_result(None)
 
     def _write_at_once(self, frame: bytes) -> bool:
         loop = asyncio.get_running_loop()
@@ -78,12 +78,15 @@ class Outbox:
         return True
 
     async def room(self) -> None:
-        """Wait until the queue has been written out."""
-        await self._room.wait()
+        """Wait until the queue has been written out, if it was full."""
+        if self._was_full:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._for_room.append(future)
+            await future
 
     async def flush(self) -> None:
         """Write what is queued, once `run` has ended."""
-        frames, self._frames = list(self._frames), deque()
+        frames, self._frames = self._frames, []
         if frames:
             await self._write(frames)
 
@@ -91,13 +94,12 @@ class Outbox:
         """Write until cancelled. Raises NotReadingError, and what `write` raises."""
         loop = asyncio.get_running_loop()
         while True:
-            await self._next_work()
+            if not self._frames:
+                await self._next_work()
             if (wait := self._wait(loop.time())) > 0:
                 await asyncio.sleep(wait)
-            frames = list(self._frames)
-            self._frames.clear()
+            frames, self._frames = self._frames, []
             self._bytes = 0
-            self._work.clear()
             self._pay(loop.time())
             self.writing = True
             try:
@@ -110,17 +112,23 @@ class Outbox:
                 self.writing = False
             metrics.GATEWAY_FRAMES.inc(len(frames))
             if not self._frames:
-                self._room.set()
+                self._was_full = False
+                for future in self._for_room:
+                    if not future.done():
+                        future.set_result(None)
+                self._for_room.clear()
 
     async def _next_work(self) -> None:
-        self._waiting = self._free = not self._work.is_set()
+        self._work = asyncio.get_running_loop().create_future()
+        self._free = True
         try:
-            await self._work.wait()
+            await self._work
         finally:
-            self._waiting = self._free = False
+            self._work = None
+            self._free = False
 
     def _step_ended(self) -> None:
-        self._free = self._waiting
+        self._free = self._work is not None
 
     def _wait(self, now: float) -> float:
         """Seconds until the next write may go."""

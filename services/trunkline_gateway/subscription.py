@@ -69,7 +69,7 @@ class Subscription:
         self._deltas_seen = deltas_seen
         self._live = False
         self._diverged = False
-        self._lagging = asyncio.Event()
+        self._lagging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def cursor(self) -> str | None:
@@ -81,7 +81,7 @@ class Subscription:
         self.channel.subscribers.add(self)
         try:
             while True:
-                self._lagging.clear()
+                self._lagging = asyncio.get_running_loop().create_future()
                 try:
                     await self._catch_up()
                 except (TrunklineError, nats.errors.Error) as error:
@@ -89,7 +89,7 @@ class Subscription:
                     log.warning("catching_up_failed", extra={"session": self.channel.session, "error": str(error)})
                     await asyncio.sleep(RETRY_S)
                     continue
-                await self._lagging.wait()
+                await self._lagging
         finally:
             self.channel.subscribers.discard(self)
 
@@ -98,15 +98,18 @@ class Subscription:
         if not self._live or (frame.sequence and frame.sequence <= self.sent):
             return
         if not self._queue(frame):
-            self._live = False
-            self._lagging.set()
+            self._fall_back()
             metrics.GATEWAY_LAGS.inc()
 
     def diverged(self) -> None:
         """The log went back: the client is told, and starts from a snapshot."""
-        self._live = False
         self._diverged = True
-        self._lagging.set()
+        self._fall_back()
+
+    def _fall_back(self) -> None:
+        self._live = False
+        if not self._lagging.done():
+            self._lagging.set_result(None)
 
     async def _catch_up(self) -> None:
         while True:

@@ -110,8 +110,7 @@ class Connection:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 group.create_task(self._outbox.run())
-                group.create_task(self._keep_alive())
-                group.create_task(self._wait_for_end())
+                group.create_task(self._watch())
                 await self._receive()
                 raise DroppedError(WSCloseCode.OK, "")
         except* DroppedError as dropped:
@@ -268,16 +267,23 @@ class Connection:
         found[1].cancel()
         self._reply(request, {"subscription": params.subscription})
 
-    async def _keep_alive(self) -> None:
-        await asyncio.sleep(HELLO_S)
+    async def _watch(self) -> None:
+        """Heartbeats; ends the connection when it has to end. One task for all: an idle client costs little memory."""
+        await self._until_ended(HELLO_S)
         if self._principal is None:
             raise DroppedError(WSCloseCode.POLICY_VIOLATION, "no_hello")
         while True:
             self._heartbeat()
-            await asyncio.sleep(HEARTBEAT_S)
+            await self._until_ended(HEARTBEAT_S)
             # While a write is stuck our pings are too: then the outbox decides.
             if time.monotonic() - self._heard > SILENT_S and not self._outbox.writing:
                 raise DroppedError(WSCloseCode.POLICY_VIOLATION, "silent")
+
+    async def _until_ended(self, seconds: float) -> None:
+        """Wait that long; raises DroppedError as soon as the connection was ended from outside."""
+        await asyncio.wait((self._ended,), timeout=seconds)
+        if self._ended.done():
+            raise self._ended.result()
 
     def _heartbeat(self) -> None:
         cursors = {name: cursor for name, (s, _) in self._subscriptions.items() if (cursor := s.cursor) is not None}
@@ -293,9 +299,6 @@ class Connection:
     async def _ping(self) -> None:
         with contextlib.suppress(ConnectionError):
             await self._ws.ping()
-
-    async def _wait_for_end(self) -> None:
-        raise await self._ended
 
     async def _close(self, dropped: DroppedError) -> None:
         metrics.GATEWAY_DROPPED.labels(dropped.reason).inc()
