@@ -1,8 +1,10 @@
 """Death with the owner: nothing of an agent outlives the process that runs it.
 
 Between the worker and each agent stands a holder (`holder.py`), which ends the agent with all of its descendants when the
-worker says so or dies by whatever means. If the holder itself is killed, the kernel kills the agent (Linux), and what
-the agent has started is found by its marks and by the lock that it inherited (`sweep`).
+worker says so or dies by whatever means. If the holder itself is killed, the kernel kills the agent (Linux), and its
+orphans become children of the worker, or of the supervisor where the worker was killed, too: `end_strays`. If all
+three are killed at once, the next worker finds what bears the session's mark or holds its lock (`sweep`); what has emptied
+its environment, closed what it inherited and left its parents is then out of reach, and nothing else.
 """
 
 import asyncio
@@ -12,21 +14,59 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import psutil
+
+from trunkline_agentkit.sweep import Identity, end_processes, identity
 from trunkline_wire import TrunklineError
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_QUIET: Final = 3
+_LOOK: Final = 0.02
 _PROGRAM: Final = str(Path(__file__).with_name("holder.py"))
+
+
+class _Process:
+    subreaper = False
 
 
 def become_subreaper() -> bool:
     """Makes orphaned descendants children of this process instead of init's, so that they stay in its tree (Linux)."""
-    if sys.platform != "linux":
-        return False
-    return ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    if sys.platform == "linux":
+        _Process.subreaper = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return _Process.subreaper
+
+
+async def end_strays(known: Collection[int] = (), programs: Collection[str] = ()) -> int:
+    """Ends the orphans that became children of this process, and theirs; how many there were.
+
+    Spared are holders, the pids `known`, what runs one of `programs` (file names), and what was forked but has not become
+    another program yet. Does nothing in a process that is no subreaper: then all of its children are its own.
+    """
+    ended, quiet = 0, 0
+    while _Process.subreaper and quiet < _QUIET:
+        found = await asyncio.to_thread(_strays, known, programs)
+        quiet = 0 if found else quiet + 1
+        ended += len(found)
+        await end_processes(found)
+        await asyncio.sleep(0 if found else _LOOK)
+    return ended
+
+
+def _strays(known: Collection[int], programs: Collection[str]) -> list[Identity]:
+    own = psutil.Process()
+    own_line = own.cmdline()
+    found: list[Identity | None] = []
+    for child in own.children():
+        with contextlib.suppress(psutil.Error):
+            line = child.cmdline()
+            spared = child.pid in known or line == own_line or _PROGRAM in line
+            if not spared and (not line or Path(line[0]).name not in programs):
+                found += [identity(one) for one in (child, *child.children(recursive=True))]
+    return [one for one in found if one is not None]
 
 
 class Leash:

@@ -13,15 +13,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
+from trunkline_agentkit import workers
 from trunkline_agentkit.directory import Folds, fold_log, has_unread
+from trunkline_agentkit.hung import HungWorkers
 from trunkline_agentkit.owner import End, SessionOwner
 from trunkline_agentkit.pen import Pen
-from trunkline_agentkit.place import Place, Record, WorkerMark, owner_runs, places
+from trunkline_agentkit.place import Place, Record, owner_runs, places
 from trunkline_agentkit.protocol import BackendAdapter, refuse_options
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.sweep import reap_zombies, start_time
+from trunkline_agentkit.workers import WorkerMark
 from trunkline_agentkit.workqueue import Work, WorkQueue
 from trunkline_bus import direct, kv, metrics, trace
 from trunkline_bus.connection import Bus
@@ -43,7 +46,6 @@ SPAWN_LIFETIME: Final = 30.0
 _REGISTER_EVERY: Final = 10.0
 _REAP_EVERY: Final = 5.0
 _RECOVER_EVERY: Final = 5.0
-_LOCK_WITHIN: Final = 6.0
 _CLAIMS_AT_A_TIME: Final = 8
 _PROBE_WITHIN: Final = 20.0
 
@@ -85,6 +87,7 @@ class WorkerHost:
         """Works until `stopping` is set, then lets all sessions go: no process of theirs is left."""
         self._descriptions = await self._describe()
         after = await direct.end(self._bus, subjects.COMMANDS)
+        await asyncio.to_thread(workers.enter, self._home, self._mark)
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -93,6 +96,7 @@ class WorkerHost:
                     group.create_task(self._reap()),
                     group.create_task(self._watch_commands(after)),
                     group.create_task(self._recover()),
+                    group.create_task(HungWorkers(self._bus, self._home).run()),
                 ]
                 for adapter in self._adapters:
                     for place in (self.host, "any"):
@@ -105,6 +109,7 @@ class WorkerHost:
         finally:
             self._group = None
             await self._let_go()
+            await asyncio.to_thread(workers.leave, self._home, self.worker)
             with contextlib.suppress(TrunklineError, TimeoutError):
                 async with asyncio.timeout(1.0):
                     await kv.delete(self._bus, subjects.KV_WORKERS, self.worker)
@@ -179,13 +184,13 @@ class WorkerHost:
         place = Place(self._home, spawn.session)
         self._taking.add(spawn.session)
         try:
-            if not place.lock():
+            if not await place.seize():
                 raise TrunklineError("fenced", f"another worker of this host holds {spawn.session!r}")
             directory = await asyncio.to_thread(os.path.realpath, spawn.cwd)
             options = spawn.options
             if spawn.fork_of is not None and options.resume_native is None:
                 parent = (await fold_log(self._bus, spawn.fork_of)).memory.session
-                options = msgspec.structs.replace(options, resume_native=parent.native_session)
+                options = replace(options, resume_native=parent.native_session)
             created = SessionCreated(
                 adapter=spawn.adapter,
                 cwd=spawn.cwd,
@@ -279,26 +284,39 @@ class WorkerHost:
             return
         if await asyncio.to_thread(self._is_anothers, record):
             return
-        async with self._claims:
+        session, cmd_seq = place.session, record.cmd_seq
+        self._taking.add(session)
+        try:
+            async with self._claims:
+                needed, cmd_seq = await self._needs_owner(place, record)
+        except TrunklineError as error:
+            log.warning("session_unreadable", extra={"session": session, "code": error.code})
+            if error.code != "bad_event" and self._group is not None:
+                self._group.create_task(self._look_again(session))
+            return
+        finally:
+            self._taking.discard(session)
+        if needed or self._latest.pop(session, 0) > cmd_seq:
+            self._start_claim(session)
+
+    async def _needs_owner(self, place: Place, record: Record) -> tuple[bool, int]:
+        """Whether something is open or unread in a session that nobody owns; and up to where its commands are read."""
+        if record.worker is not None:
+            if not await place.seize():
+                return False, record.cmd_seq  # another worker of this host was quicker
             try:
-                if record.worker is not None:
-                    ended = await place.end_remains()
-                    if ended:
-                        log.warning("remains_ended", extra={"session": place.session, "processes": ended})
-                    folds = await fold_log(self._bus, place.session)
-                    needed = folds.unfinished
-                    cmd_seq, closed = folds.memory.commands.cmd_seq, folds.memory.session.closed is not None
-                    if not needed:
-                        await place.change(worker=None, agent=None, cmd_seq=cmd_seq, closed=closed)
-                else:
-                    needed, cmd_seq, closed = False, record.cmd_seq, record.closed
-                if not needed:
-                    needed = await has_unread(self._bus, place.session, after=cmd_seq, closed=closed)
-            except TrunklineError as error:
-                log.warning("session_unreadable", extra={"session": place.session, "code": error.code})
-                return
-        if needed:
-            self._start_claim(place.session)
+                folds = await fold_log(self._bus, place.session)
+                state, cmd_seq = folds.memory.session, folds.memory.commands.cmd_seq
+                if state.host not in {None, self.host}:
+                    await asyncio.to_thread(place.remove)  # it lives elsewhere now
+                    return False, cmd_seq
+                record = replace(record, cmd_seq=cmd_seq, closed=state.closed is not None)
+                if folds.unfinished:
+                    return True, cmd_seq
+                await place.change(worker=None, agent=None, cmd_seq=cmd_seq, closed=record.closed)
+            finally:
+                place.unlock()
+        return await self._has_unread(place.session, record), record.cmd_seq
 
     def _start_claim(self, session: str) -> None:
         if self._group is None or session in self._owners or session in self._taking:
@@ -316,18 +334,33 @@ class WorkerHost:
             log.warning("claim_failed", extra={"session": session, "code": error.code, "error": error.message})
             if error.code == "unknown_session":
                 await asyncio.to_thread(place.remove)
+            elif error.code not in {"fenced", "unknown_adapter"} and self._group is not None:
+                self._group.create_task(self._look_again(session))
         except BaseException:
             place.unlock()
             raise
         finally:
             self._taking.discard(session)
 
+    async def _look_again(self, session: str) -> None:
+        await asyncio.sleep(_RECOVER_EVERY)
+        await self._look_after(Place(self._home, session))
+
     async def _take_over(self, place: Place) -> None:
+        """Becomes the session's owner. Raises TrunklineError `fenced` where a living worker owns it, here or elsewhere."""
+        before = place.record
+        if (before is not None and self._is_anothers(before)) or not await place.seize():
+            raise TrunklineError("fenced", f"another worker of this host owns {place.session!r}")
         record = place.record
         adapter = self._adapters.get(record.adapter) if record is not None else None
         if record is None or adapter is None:
             raise TrunklineError("unknown_adapter", f"nothing here can run session {place.session!r}")
-        await self._lock(place, record)
+        lease = await read_lease(self._bus, place.session)
+        if lease is not None and lease.holder.get("host") != self.host:
+            raise TrunklineError("fenced", f"a worker of another host owns {place.session!r}")
+        if record != before and record.worker is None and not await self._has_unread(place.session, record):
+            place.unlock()  # another worker of this host has done what was to be done
+            return
         reference = AgentRef(adapter=record.adapter)
         flapping: TrunklineError | None = None
         try:
@@ -345,6 +378,9 @@ class WorkerHost:
             return
         await self._own(place, writer, folds, adapter)
 
+    async def _has_unread(self, session: str, record: Record) -> bool:
+        return await has_unread(self._bus, session, after=record.cmd_seq, closed=record.closed)
+
     async def _claim_log(self, session: str, reference: AgentRef, *, despite_flapping: bool = False) -> SessionWriter:
         return await SessionWriter.claim(
             self._bus,
@@ -354,17 +390,6 @@ class WorkerHost:
             agent=reference,
             despite_flapping=despite_flapping,
         )
-
-    async def _lock(self, place: Place, record: Record) -> None:
-        """Takes the session's lock once nothing of a former agent runs any more. Raises TrunklineError `fenced`."""
-        if self._is_anothers(record):
-            raise TrunklineError("fenced", f"another worker of this host owns {place.session!r}")
-        deadline = asyncio.get_running_loop().time() + _LOCK_WITHIN
-        while not place.lock():
-            await place.end_remains()
-            if asyncio.get_running_loop().time() > deadline:
-                raise TrunklineError("fenced", f"the lock of {place.session!r} is held by another process")
-            await asyncio.sleep(0.05)
 
     # Sessions are owned, and go
 

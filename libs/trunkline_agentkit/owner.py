@@ -8,11 +8,13 @@ verb when the agent has done it.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 from trunkline_agentkit.answers import Answers
+from trunkline_agentkit.directory import fold_log
 from trunkline_agentkit.effects import Effects
 from trunkline_agentkit.endings import leftovers
 from trunkline_agentkit.environment import remove_temporary_directory
@@ -58,8 +60,11 @@ class SessionOwner:
         settings: OwnerSettings,
         spawn: Callable[[Spawn], Awaitable[None]],
     ) -> None:
+        self._bus = bus
         self._writer = writer
         self._memory = memory
+        self._host = memory.session.host
+        """Of this owner: the folds end with its own claim."""
         self._place = place
         self._settings = settings
         self._end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
@@ -211,8 +216,24 @@ class SessionOwner:
             log.exception("agent_left_over", extra={"session": self.session})
             self._life.kill()
         await self._writer.close(within=_LAST_FLUSH)
-        await self._place.change(worker=None, agent=None, cmd_seq=self._orders.cmd_seq, closed=self.closed)
+        if end == "fenced":
+            await self._hand_over()
+        else:
+            await self._place.change(worker=None, agent=None, cmd_seq=self._orders.cmd_seq, closed=self.closed)
         self._place.unlock()
         if self.closed:
             await asyncio.to_thread(remove_temporary_directory, self.session)
         log.info("session_released", extra={"session": self.session, "end": end})
+
+    async def _hand_over(self) -> None:
+        """Writes down what the new owner has made of the session, so that this host does not claim it back."""
+        cmd_seq, closed, here = self._orders.cmd_seq, self.closed, True
+        with contextlib.suppress(TrunklineError, TimeoutError):
+            async with asyncio.timeout(_LAST_FLUSH):
+                memory = (await fold_log(self._bus, self.session)).memory
+                cmd_seq, closed = memory.commands.cmd_seq, memory.session.closed is not None
+                here = memory.session.host == self._host
+        if here:
+            await self._place.change(worker=None, agent=None, cmd_seq=cmd_seq, closed=closed)
+        else:
+            await asyncio.to_thread(self._place.remove)

@@ -1,11 +1,15 @@
 """A session's place on its host: `<home>/host/sessions/<sid>/` with the lock, the record of its agent, the recording.
 
 The lock is a `flock` on an open file that the agent inherits: it is free when the worker and the agent are both gone, so
-whoever holds it knows that no agent of the session runs. The record survives both and says what to look for.
+whoever holds it knows that no agent of the session runs. The agent's holder keeps it until all of the agent's descendants
+are gone. The record survives them and says what to look for.
+
+Only who has the lock may end what bears the session's marks: it may be the agent of a worker that was quicker.
 """
 
 import asyncio
 import fcntl
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -16,19 +20,18 @@ from msgspec.structs import replace
 
 from trunkline_agentkit.environment import SESSION_MARK
 from trunkline_agentkit.process import Registration
-from trunkline_agentkit.sweep import end_family, end_group, is_running
+from trunkline_agentkit.sweep import end_family, end_group, end_processes, holders, holds, is_running
+from trunkline_agentkit.workers import WorkerMark, living
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import check_id, is_id
 
+log = logging.getLogger(__name__)
+
 _RECORD: Final = "session.json"
-
-
-class WorkerMark(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's process: `started` is seconds since the epoch."""
-
-    worker: str
-    pid: int
-    started: float
+_HOLDER_WITHIN: Final = 3.0
+"""Seconds that the holder of a dead worker's agent may take to end all of it."""
+_LOCK_WITHIN: Final = 6.0
+_LOOK: Final = 0.05
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,7 @@ class Place:
 
     def __init__(self, home: Path, session: str) -> None:
         self.session = check_id(session, "ses")
+        self.home = home
         self.path = home / "host" / "sessions" / session
         self._descriptor: int | None = None
         self._record: Record | None = None
@@ -77,10 +81,40 @@ class Place:
         descriptor = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            current = os.path.samestat(os.fstat(descriptor), self.lock_path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            current = False
+        if not current:  # it is another's, or was removed meanwhile
             os.close(descriptor)
             return False
         self._descriptor = descriptor
+        return True
+
+    async def seize(self, within: float = _LOCK_WITHIN) -> bool:
+        """Takes the lock, and ends what a dead worker left of the session. False where a living worker has it.
+
+        What the record says is read anew. Raises TrunklineError `fenced` where the lock does not become free.
+        """
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        while not self.lock():
+            workers = await asyncio.to_thread(living, self.home)
+            if any([await asyncio.to_thread(holds, worker.pid, self.lock_path) for worker in workers]):
+                return False
+            waited = loop.time() - begin
+            if waited > within:
+                raise TrunklineError("fenced", f"the lock of {self.session!r} is held by a process that can't be ended")
+            if waited > _HOLDER_WITHIN or not await asyncio.to_thread(self._holder_runs):
+                found = await asyncio.to_thread(holders, self.lock_path)
+                owners = {worker.pid for worker in workers}
+                await end_processes(identity for identity in found if identity[0] not in owners)
+            await asyncio.sleep(_LOOK)
+        self._record = None
+        try:
+            await self._end_remains()
+        except BaseException:
+            self.unlock()
+            raise
         return True
 
     def unlock(self) -> None:
@@ -115,13 +149,21 @@ class Place:
             raise TrunklineError("internal", f"session {self.session!r} has no record on this host")
         await asyncio.to_thread(self.write, replace(record, **fields))
 
-    async def end_remains(self) -> int:
-        """Ends what a dead worker left of the session's agent: its group, then everything marked; how many there were."""
+    def _holder_runs(self) -> bool:
+        agent = self.record.agent if self.record is not None else None
+        return agent is not None and agent.holder is not None and is_running(agent.holder)
+
+    async def _end_remains(self) -> None:
+        """Ends what a dead worker left of the session's agent: its group, then everything marked."""
         record = self.record
+        if record is None or record.worker is None:
+            return  # nothing was ever started, or the last owner let go in order
         marks = {SESSION_MARK: self.session}
-        if record is not None and record.agent is not None:
+        if record.agent is not None:
             await end_group(record.agent.pgid, record.agent.started, marks)
-        return await end_family(marks, lock=self.lock_path)
+        ended = await end_family(marks)
+        if ended:
+            log.warning("remains_ended", extra={"session": self.session, "processes": ended})
 
     def remove(self) -> None:
         """Forgets the session on this host."""
@@ -131,7 +173,7 @@ class Place:
 
 def owner_runs(record: Record) -> bool:
     """Whether the worker that the record names still runs."""
-    return record.worker is not None and is_running((record.worker.pid, record.worker.started))
+    return record.worker is not None and record.worker.runs
 
 
 def places(home: Path) -> list[Place]:

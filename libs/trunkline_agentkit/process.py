@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from trunkline_agentkit.death import Leash, holder_environment
+from trunkline_agentkit.death import Leash, end_strays, holder_environment
 from trunkline_agentkit.environment import INCARNATION_MARK, SESSION_MARK
 from trunkline_agentkit.framing import LineSplitter, frame
 from trunkline_agentkit.recorder import Recorder, Speaker
@@ -180,6 +180,8 @@ class AgentProcess:
             self._transport.kill()
         code = await self.wait()
         # The holder has left nothing; these find what is there if the holder itself was killed.
+        if code == -signal.SIGKILL:
+            await end_strays()
         await end_group(self.registration.pgid, self.registration.started, self._marks)
         await end_family(self._marks)
         await self._end_stderr()

@@ -26,6 +26,7 @@ Identity = tuple[int, float]
 _SAME_START: Final = 1.5
 """Seconds by which the start time of one process may differ between two readings: the boot time behind it is adjusted."""
 _POLL: Final = 0.02
+_QUIET: Final = 3
 
 
 def start_time(pid: int) -> float | None:
@@ -45,15 +46,6 @@ def is_running(identity: Identity) -> bool:
     return found is not None and abs(found - started) <= _SAME_START
 
 
-def tree(pid: int) -> list[Identity]:
-    """All descendants of `pid`, without itself."""
-    try:
-        children = psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
-    return [identity for child in children if (identity := _identity(child)) is not None]
-
-
 def marked(marks: Mapping[str, str]) -> list[Identity]:
     """Every process of this user that was started with all of `marks` in its environment."""
     found: list[Identity] = []
@@ -62,10 +54,9 @@ def marked(marks: Mapping[str, str]) -> list[Identity]:
             environment = process.environ()
         except (psutil.Error, OSError):
             continue
-        if marks and all(environment.get(name) == value for name, value in marks.items()):
-            identity = _identity(process)
-            if identity is not None:
-                found.append(identity)
+        bears = marks and all(environment.get(name) == value for name, value in marks.items())
+        if bears and (one := identity(process)) is not None:
+            found.append(one)
     return found
 
 
@@ -78,26 +69,27 @@ def members(pgid: int) -> list[Identity]:
                 continue
         except OSError:
             continue
-        identity = _identity(process)
-        if identity is not None:
-            found.append(identity)
+        if (one := identity(process)) is not None:
+            found.append(one)
     return found
 
 
 def holders(path: Path) -> list[Identity]:
     """The processes that hold `path` open, as far as this user may see them (Linux; elsewhere none)."""
-    found: list[Identity] = []
+    return [
+        one
+        for process in psutil.process_iter()
+        if process.pid != os.getpid() and holds(process.pid, path) and (one := identity(process)) is not None
+    ]
+
+
+def holds(pid: int, path: Path) -> bool:
+    """Whether process `pid` holds `path` open, as far as this user may see it (Linux; elsewhere never)."""
     target = str(path.resolve())
-    for process in psutil.process_iter():
-        if process.pid == os.getpid():
-            continue
-        with contextlib.suppress(psutil.Error, OSError):
-            descriptors = Path(f"/proc/{process.pid}/fd")
-            if any(_link(entry) == target for entry in descriptors.iterdir()):
-                identity = _identity(process)
-                if identity is not None:
-                    found.append(identity)
-    return found
+    try:
+        return any(_link(entry) == target for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
 
 
 def _link(entry: Path) -> str | None:
@@ -107,7 +99,8 @@ def _link(entry: Path) -> str | None:
         return None
 
 
-def _identity(process: psutil.Process) -> Identity | None:
+def identity(process: psutil.Process) -> Identity | None:
+    """A process that runs; None for one that has ended."""
     try:
         if process.status() == psutil.STATUS_ZOMBIE:
             return None
@@ -159,18 +152,17 @@ def reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-async def end_family(marks: Mapping[str, str], *, lock: Path | None = None, within: float = 5.0) -> int:
-    """Ends every process that bears `marks` or holds `lock` open, and what they start meanwhile; how many there were."""
-    ended = 0
+async def end_family(marks: Mapping[str, str], *, within: float = 5.0) -> int:
+    """Ends every process that bears `marks`, and what they start meanwhile; how many there were."""
+    ended, quiet = 0, 0
     deadline = time.monotonic() + within
-    while True:
+    # What is becoming another program has no environment for a moment: where there was something, one look is not enough.
+    while quiet < (_QUIET if ended else 1):
         family = await asyncio.to_thread(marked, marks)
-        if lock is not None:
-            family += await asyncio.to_thread(holders, lock)
-        if not family:
-            return ended
-        ended += len(set(family))
+        quiet = 0 if family else quiet + 1
+        ended += len(family)
         await end_processes(family, within=max(0.1, deadline - time.monotonic()))
+    return ended
 
 
 def reap_zombies(before: set[int]) -> set[int]:

@@ -6,6 +6,8 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from trunkline_agentkit.death import end_strays
+from trunkline_agentkit.hung import HungWorkers
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_supervisor import logs, processes, state
 from trunkline_supervisor.broker import Broker
@@ -23,6 +25,9 @@ log = logging.getLogger(__name__)
 
 LEFTOVER_GRACE = 3.0
 NATS = "nats-server"
+PROGRAMS = (NATS,)
+"""Programs other than the services that the supervisor starts."""
+ORPHANS_EVERY = 2.0
 BAD_SETTINGS = 2
 """The exit code of a service that can't be helped by starting it again."""
 
@@ -117,6 +122,7 @@ class Supervisor:
                 group.create_task(self._enforce_kills(endpoint)),
                 group.create_task(self._broker.keep(self._broker_restarted)),
                 group.create_task(logs.keep_bounded(self.home.logs)),
+                group.create_task(self._end_orphans()),
             ]
             for child in self.children:
                 group.create_task(child.run())
@@ -180,6 +186,7 @@ class Supervisor:
             self._console.line(f"stopping {', '.join(child.name for child in running)} …")
         live = [child.process for child in running if child.process is not None]
         killed = await processes.stop(live, self.settings.drain_s)
+        await end_strays(self._known(), PROGRAMS)
         for child in running:
             if child.process_id in killed:
                 self._console.trouble(f"{child.name} did not end within {self.settings.drain_s:g} s and was killed")
@@ -188,11 +195,26 @@ class Supervisor:
         settings = BusSettings(url=endpoint.nats_url, seed_file=endpoint.seeds.get("admin"), name="supervisor")
         while True:
             try:
-                async with Bus.open(settings) as bus:
-                    await Killer(bus, self.home.root, self._host, self.settings.kill_s).run()
-            except* TrunklineError as group:
-                log.warning("killer_restarts", extra={"error": str(group.exceptions[0])})
+                async with Bus.open(settings) as bus, asyncio.TaskGroup() as group:
+                    group.create_task(Killer(bus, self.home.root, self._host, self.settings.kill_s).run())
+                    group.create_task(HungWorkers(bus, self.home.root).run())
+            except* TrunklineError as errors:
+                log.warning("killer_restarts", extra={"error": str(errors.exceptions[0])})
             await asyncio.sleep(1)
+
+    async def _end_orphans(self) -> None:
+        """Ends what agents started, when it has lost both its holder and its worker and so became ours."""
+        while True:
+            await asyncio.sleep(ORPHANS_EVERY)
+            async with contextlib.AsyncExitStack() as starts:
+                for child in self.children:
+                    await starts.enter_async_context(child.starting)  # or what is being started would look like one
+                ended = await end_strays(self._known(), PROGRAMS)
+            if ended:
+                log.warning("orphans_ended", extra={"processes": ended})
+
+    def _known(self) -> list[int]:
+        return [child.process.pid for child in self.children if child.process is not None]
 
     def _broker_restarted(self) -> None:
         self._write_state()

@@ -35,7 +35,7 @@ class Child:
 
     `run` keeps it alive until `retire`; what runs then is the caller's to end (`processes.stop`), after which `run`
     returns. `ready` is set while the present process answers. `changed` is called after each start, each death and
-    each readiness.
+    each readiness. `starting` is held while a process is being started.
     """
 
     def __init__(self, spec: ChildSpec, changed: Callable[["Child"], None]) -> None:
@@ -47,7 +47,7 @@ class Child:
         self._changed = changed
         self._process: asyncio.subprocess.Process | None = None
         self._retired = asyncio.Event()
-        self._starting = asyncio.Lock()
+        self.starting = asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -83,11 +83,11 @@ class Child:
     async def retire(self) -> None:
         """No start happens after this returns."""
         self._retired.set()
-        async with self._starting:
+        async with self.starting:
             return
 
     async def _live(self) -> None:
-        async with self._starting:
+        async with self.starting:
             if self._retired.is_set():
                 return
             try:

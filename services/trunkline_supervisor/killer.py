@@ -1,7 +1,8 @@
 """Makes `kill` certain: a worker that hangs can't ignore it.
 
 The worker is given a few seconds; then the agent's process group and everything that bears the session's mark is ended,
-the session is claimed (so that nothing of its former owner follows), and what was left open gets its end.
+the session is claimed (so that nothing of its former owner follows, neither an event nor an agent), and what was left open
+gets its end. The worker itself lives, for its other sessions: what it has of this one it gives up when it goes on.
 """
 
 import asyncio
@@ -58,7 +59,7 @@ class Killer:
         if record is None or await self._closes(command.session):
             return
         try:
-            await self._enforce(command, sequence, record)
+            await self._enforce(command, sequence)
         except TrunklineError as error:
             log.exception("kill_failed", extra={"session": command.session, "code": error.code})
 
@@ -75,27 +76,33 @@ class Killer:
             pass
         return False
 
-    async def _enforce(self, command: Command, sequence: int, record: Record) -> None:
+    async def _enforce(self, command: Command, sequence: int) -> None:
         session = command.session
+        record = await asyncio.to_thread(lambda: Place(self._home, session).record)
         memory = await self._remember(session)
-        if memory.session.closed is not None:
+        if memory.session.closed is not None or record is None:
             return
         log.warning("kill_enforced", extra={"session": session, "worker": memory.session.worker})
-        marks = {SESSION_MARK: session}
-        if record.agent is not None:
-            await end_group(record.agent.pgid, record.agent.started, marks)
-        await end_family(marks)
+        await self._end_agent(record)
         agent = AgentRef(adapter=record.adapter)
         writer = await SessionWriter.claim(
             self._bus, session, worker=WORKER, host=self._host, agent=agent, despite_flapping=True
         )
         try:
+            await self._end_agent(record)  # what it started until it was fenced
             # What the owner still wrote before the claim counts, too.
             pen = Pen(writer, await self._remember(session))
             await self._close(pen, command, sequence)
             await writer.flush()
         finally:
             await writer.close()
+
+    async def _end_agent(self, record: Record) -> None:
+        marks = {SESSION_MARK: record.session}
+        if record.agent is not None:
+            # The agent's holder sees its end, and ends what the marks do not show.
+            await end_group(record.agent.pgid, record.agent.started, marks)
+        await end_family(marks)
 
     async def _close(self, pen: Pen, command: Command, sequence: int) -> None:
         memory = pen.memory

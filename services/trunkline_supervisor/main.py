@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+from trunkline_agentkit.death import become_subreaper
 from trunkline_service.logs import configure_logging
 from trunkline_service.settings import load
 from trunkline_supervisor.app import Supervisor
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 async def _run(settings: SupervisorSettings) -> None:
+    become_subreaper()
     console = Console()
     stopping = asyncio.Event()
     supervisor = Supervisor(

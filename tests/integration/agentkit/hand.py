@@ -82,9 +82,11 @@ class Hand:
 
         return await eventually(check, within)
 
-    async def has(self, session: str, type: str, count: int = 1, **fields: Any) -> list[Event]:
+    async def has(
+        self, session: str, type: str, count: int = 1, *, within: float = 20.0, **fields: Any
+    ) -> list[Event]:
         """The session's events, once `count` of `type` are there whose data has `fields`."""
-        return await self.until(session, lambda events: len(those(events, type, **fields)) >= count)
+        return await self.until(session, lambda events: len(those(events, type, **fields)) >= count, within=within)
 
     async def verify(self, session: str) -> None:
         """What the log can show of the invariants."""

@@ -19,6 +19,7 @@ from trunkline_agentkit.place import Place, Record
 from trunkline_agentkit.process import STDERR_TAIL, AgentProcess, Registration, start_process
 from trunkline_agentkit.recorder import Recorder, read_recording
 from trunkline_agentkit.sweep import end_family, end_group, holders, is_running, marked, start_time
+from trunkline_agentkit.workers import WorkerMark
 from trunkline_testkit import eventually
 from trunkline_testkit.processes import snapshot
 from trunkline_wire import TrunklineError
@@ -276,12 +277,13 @@ async def test_an_agent_holds_the_lock_of_its_session_and_what_hides_from_the_ma
     await end_owner(owner)
     await eventually(lambda: snapshot(agent) is None, 5)
     place = Place(tmp_path, session)
-    place.write(Record(session=session, adapter="demo", cwd="/"))
+    place.write(
+        Record(session=session, adapter="demo", cwd="/", worker=WorkerMark(worker="w", pid=owner.pid, started=1))
+    )
     assert not place.lock(), "a descendant of the agent still holds it"
     (holder,) = holders(place.lock_path)
-    assert await place.end_remains() == 1
+    assert await place.seize()
     assert not is_running(holder)
-    assert place.lock()
     place.unlock()
 
 

@@ -8,7 +8,9 @@ import pytest_asyncio
 from tests.integration.agentkit.conftest import Host
 from tests.integration.agentkit.hand import Hand, those
 
-from trunkline_agentkit.place import Place, Record, WorkerMark
+from trunkline_adapters.app import host_id
+from trunkline_agentkit.place import Place, Record
+from trunkline_agentkit.workers import WorkerMark
 from trunkline_bus.connection import Bus
 from trunkline_bus.writer import SessionWriter
 from trunkline_testkit import eventually
@@ -57,7 +59,7 @@ async def new_past(
     hand: Hand, bus: Bus, home: Path, cwd: Path, options: SessionOptions | None = None
 ) -> AsyncGenerator[Past]:
     created = SessionCreated(
-        adapter="demo", cwd=str(cwd), host="hst_x", workspace="ws_x", options=options or SessionOptions()
+        adapter="demo", cwd=str(cwd), host=host_id(home), workspace="ws_x", options=options or SessionOptions()
     )
     session = new_session_id()
     reference = AgentRef(adapter="demo")
