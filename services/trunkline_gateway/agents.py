@@ -11,14 +11,13 @@ async def refuse_agents(gateway: Gateway, caller: Caller) -> None:
     """Raises TrunklineError `agent_forbidden` for a process that belongs to an agent."""
     if not caller.peer.local:
         return
-    pid = await asyncio.to_thread(peers.find_pid, caller.peer)
+    pid, reason = await asyncio.to_thread(peers.judge, caller.peer, gateway.workers.processes(gateway.host))
     if pid is None:
         if caller.principal.via == "tcp":
             return
         raise TrunklineError(
             "agent_forbidden", "the process at the other end can't be told: connect over TCP, with a token"
         )
-    reason = await asyncio.to_thread(peers.agent_reason, pid, gateway.workers.processes(gateway.host))
     if reason is not None:
         raise TrunklineError(
             "agent_forbidden", f"agents decide nothing and own nothing ({reason}): let a person do it", pid=pid

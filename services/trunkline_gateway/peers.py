@@ -121,6 +121,12 @@ def _own_addresses() -> set[str]:
     return {address.address.partition("%")[0] for found in psutil.net_if_addrs().values() for address in found}
 
 
+def judge(peer: Peer, workers: Collection[WorkerProcess]) -> tuple[int | None, str | None]:
+    """The process at the other end, and why it counts as an agent's; None for what can't be told or does not. Blocks."""
+    pid = find_pid(peer)
+    return pid, None if pid is None else agent_reason(pid, workers)
+
+
 def agent_reason(pid: int, workers: Collection[WorkerProcess]) -> str | None:
     """Why the process `pid` counts as an agent's; None if it does not. Takes milliseconds."""
     for process in _family(pid):
