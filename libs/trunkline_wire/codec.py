@@ -156,8 +156,8 @@ def replace_lone_surrogates(line: bytes) -> bytes:
 
 def timestamp(moment: dt.datetime | None = None) -> str:
     """RFC 3339, UTC, microseconds: `2026-11-27T21:20:10.476123Z`."""
-    moment = moment or dt.datetime.now(dt.UTC)
-    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    utc = dt.datetime.now(dt.UTC) if moment is None else moment.astimezone(dt.UTC)
+    return utc.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def parse_time(value: str) -> dt.datetime:
