@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 from typing import Any, Final
 
-from tests.chaos.soak.line import Line
+from tests.chaos.soak.line import Bell, Line
 
 from trunkline_testkit.chaos.evidence import Told
 from trunkline_testkit.chaos.stage import Part
@@ -55,10 +55,11 @@ class Conversation:
         self.prompts = self.repeated = 0
         self.pausing = asyncio.Event()
         self._chance = chance
+        self._bell = Bell()
         self._pythonpath = pythonpath
         self.lines = [
-            Line(f"{gateway.name}/{n}", gateway, self.session, random.Random(chance.random()), drop_every)
-            for n, gateway in enumerate(gateways)
+            Line(gateway.name, gateway, self.session, self._bell, random.Random(chance.random()), drop_every=drop_every)
+            for gateway in gateways
         ]
         self._deciding: set[asyncio.Task[None]] = set()
         self._following: list[asyncio.Task[None]] = []
@@ -109,16 +110,7 @@ class Conversation:
         """The end of a command or turn once a line, or all, have seen it. Raises StuckError."""
         quorum = all if on_all else any
         try:
-            async with asyncio.timeout(STUCK_S):
-                while not quorum(end in line.ends for line in self.lines):
-                    waiting = [line for line in self.lines if end not in line.ends]
-                    tasks = [
-                        asyncio.create_task(line.until(lambda line=line: end in line.ends, STUCK_S)) for line in waiting
-                    ]
-                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                    for task in tasks:
-                        task.cancel()
-                    await asyncio.gather(*tasks, return_exceptions=True)
+            await self._bell.until(lambda: quorum(end in line.ends for line in self.lines), STUCK_S)
         except TimeoutError:
             who = [line.transcript.client for line in self.lines if end not in line.ends]
             raise StuckError(f"{self.session}: {end} was not seen by {who} within {STUCK_S:g} s") from None
@@ -157,18 +149,25 @@ class Conversation:
         command = new_command_id()
         await self.call("session.close", id=command, session=self.session)
         self.acked.add(command)
-        for line in self.lines:
-            try:
-                await line.until(lambda line=line: line.closed and command in line.ends, STUCK_S)
-            except TimeoutError:
-                raise StuckError(f"{self.session}: {line.transcript.client} did not see it closed") from None
+        try:
+            await self._bell.until(lambda: all(line.closed and command in line.ends for line in self.lines), STUCK_S)
+        except TimeoutError:
+            who = [line.transcript.client for line in self.lines if not (line.closed and command in line.ends)]
+            raise StuckError(f"{self.session}: {who} did not see it closed") from None
 
-    async def leave(self) -> None:
-        """Ends all tasks."""
-        tasks = [*self._authors, *self._deciding, *self._following]
+    async def quiet(self) -> None:
+        """Ends what acts, at once; the lines go on."""
+        tasks = [*self._authors, *self._deciding]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def leave(self) -> None:
+        """Ends all tasks."""
+        await self.quiet()
+        for task in self._following:
+            task.cancel()
+        await asyncio.gather(*self._following, return_exceptions=True)
 
     async def _create(self, **params: Any) -> None:
         # A session that is there is followed by the lines; until then only bare connections can call.

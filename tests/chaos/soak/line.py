@@ -22,10 +22,33 @@ CALL_S: Final = 15.0
 """Seconds after which a call counts as lost with its connection."""
 
 
-class Line:
-    """`run` until cancelled. What it knows of the session is what frames told it."""
+class Bell:
+    """Wakes who waits for something that a frame may bring."""
 
-    def __init__(self, name: str, gateway: Part, session: str, chance: random.Random, drop_every: float) -> None:
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def ring(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for arrived in waiting:
+            if not arrived.done():
+                arrived.set_result(None)
+
+    async def until(self, check: Callable[[], object], within: float) -> None:
+        """Returns as soon as `check` is true. Raises TimeoutError."""
+        async with asyncio.timeout(within):
+            while not check():
+                arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiting.append(arrived)
+                await arrived
+
+
+class Line:
+    """`run` until cancelled. What it knows of the session is what frames told it; it rings the `bell` after each."""
+
+    def __init__(
+        self, name: str, gateway: Part, session: str, bell: Bell, chance: random.Random, *, drop_every: float
+    ) -> None:
         self.gateway = gateway
         self.session = session
         self.transcript = Transcript(name)
@@ -41,7 +64,7 @@ class Line:
         self._cursor: str | None = None
         self._causes: dict[str, str] = {}
         self._texts: dict[str, str | None] = {}
-        self._waiting: list[asyncio.Future[None]] = []
+        self._bell = bell
 
     @property
     def connected(self) -> bool:
@@ -72,15 +95,6 @@ class Line:
         except DROPPED as error:
             raise ConnectionError(str(error)) from error
 
-    async def until(self, check: Callable[[], Any], within: float) -> Any:
-        """What `check` returns as soon as it is true. Raises TimeoutError."""
-        async with asyncio.timeout(within):
-            while not (found := check()):
-                arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._waiting.append(arrived)
-                await arrived
-            return found
-
     async def _follow(self) -> None:
         client = await Client.connect("http://localhost", socket=self.gateway.socket, on_frame=self._take)
         try:
@@ -108,10 +122,7 @@ class Line:
                 self._delta(frame["payload"])
             else:
                 self._fact(frame["payload"])
-        waiting, self._waiting = self._waiting, []
-        for arrived in waiting:
-            if not arrived.done():
-                arrived.set_result(None)
+        self._bell.ring()
 
     def _gap(self, payload: Frame) -> None:
         self.transcript.gaps.append(payload["reason"])

@@ -36,6 +36,8 @@ LEADER_S: Final = 25.0
 MOMENT_S: Final = 1.0
 """Seconds that a fault waits for its moment."""
 SETTLE_S: Final = 30.0
+UNDER_WAY_S: Final = 1.0
+"""Seconds after which the log holds what was said before."""
 
 
 class Soak:
@@ -182,28 +184,35 @@ class Soak:
                     self._violate(Violation(7, being.session, f"process {being.pid} of a closed session is left"))
 
     async def _judge(self, on: Ground, everyone: list[Conversation], *, complete: bool) -> None:
+        """`complete`: all sessions are closed. Otherwise what is under way is not missing, and states run on."""
+        if not complete:
+            await asyncio.gather(*(one.quiet() for one in everyone))
         for one in everyone:
-            evidence = await self._evidence(on, one)
+            evidence = await self._evidence(on, one, settle=0.0 if complete else UNDER_WAY_S)
             found = oracles.judge(evidence, SILENT)
-            found += await self._states(on, evidence)
-            if not complete:
-                # What is still under way is not missing.
-                found = [violation for violation in found if violation.invariant not in {5, 6, 7}]
+            if complete:
+                found += await self._states(on, evidence)
+            else:
+                found = [violation for violation in found if violation.invariant in {1, 2, 3}]
             for violation in found[:3]:
                 self._violate(violation, evidence)
+            if self.report.violations:
+                self._keep_log(on, evidence)
             self._count(one, evidence)
 
-    async def _evidence(self, on: Ground, one: Conversation) -> Evidence:
+    async def _evidence(self, on: Ground, one: Conversation, settle: float) -> Evidence:
+        """The log is read last, so that it holds what the others saw."""
         folder = on.stage.home / "host" / "sessions" / one.session
-        return Evidence(
-            one.session,
-            await read_session(on.bus, one.session),
-            recording=read_recording(folder / "native.jsonl"),
-            journal=read_journal(one.journal),
-            transcripts=[line.transcript for line in one.lines],
-            told=one.told,
-            acked=one.acked,
-        )
+        recording, journal = read_recording(folder / "native.jsonl"), read_journal(one.journal)
+        transcripts, told, acked = [line.transcript for line in one.lines], list(one.told), set(one.acked)
+        await asyncio.sleep(settle)
+        stored = await read_session(on.bus, one.session)
+        return Evidence(one.session, stored, recording, journal, transcripts, told, acked)
+
+    def _keep_log(self, on: Ground, evidence: Evidence) -> None:
+        """The session's log beside the services' logs, for whoever looks for the cause."""
+        lines = [f"{one.sequence} {one.time.isoformat()} {one.subject} {one.raw.decode()}\n" for one in evidence.stored]
+        (on.stage.home / f"{evidence.session}.log").write_text("".join(lines))
 
     async def _states(self, on: Ground, evidence: Evidence) -> list[Violation]:
         """(4) Stored documents and the gateways' own states against a replay."""
