@@ -207,14 +207,23 @@ class AgentProcess:
         stdout = self._process.stdout
         if stdout is None:
             return b""
-        reading = asyncio.ensure_future(stdout.read(_CHUNK))
+        # Waited for in this task alone: a task for each chunk would cost every line of the agent two switches.
+        loop = asyncio.get_running_loop()
+        scope = asyncio.timeout(_AFTER_EXIT if self._ended.done() else None)
+
+        def last_moment(_: object) -> None:
+            with contextlib.suppress(RuntimeError):  # the chunk has come meanwhile
+                scope.reschedule(loop.time() + _AFTER_EXIT)
+
+        if not self._ended.done():
+            self._ended.add_done_callback(last_moment)
         try:
-            await asyncio.wait({reading, self._ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not reading.done():
-                await asyncio.wait({reading}, timeout=_AFTER_EXIT)
-            return reading.result() if reading.done() else b""
+            async with scope:
+                return await stdout.read(_CHUNK)
+        except TimeoutError:
+            return b""
         finally:
-            reading.cancel()
+            self._ended.remove_done_callback(last_moment)
 
     async def _read_stderr(self) -> None:
         stderr = self._process.stderr
