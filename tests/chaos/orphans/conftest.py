@@ -1,6 +1,7 @@
 """Sessions whose agents start what they like, and the process table as their judge."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -109,6 +110,7 @@ async def zoo(host_stage: Stage) -> AsyncIterator[Zoo]:
 
 
 def kill_pids(*pids: int) -> None:
-    """SIGKILL for all of them, in one go."""
+    """SIGKILL for all of them, in one go; one may have died with another by then."""
     for pid in pids:
-        os.kill(pid, 9)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 9)
