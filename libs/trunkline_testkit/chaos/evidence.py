@@ -63,12 +63,20 @@ class Evidence:
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:
-        """The log's events as plain JSON, each with its stream sequence as `sequence`."""
-        return [json.loads(one.raw) | {"sequence": one.sequence} for one in self.stored]
+        """The log's events as plain JSON, each with its stream sequence as `sequence`; what is none has the type `unreadable`."""
+        return [_plain(one) for one in self.stored]
 
     def sequence_of(self, event: str) -> int | None:
         """Where an event stands."""
         return next((e["sequence"] for e in self.events if e["id"] == event), None)
+
+
+def _plain(stored: Stored) -> dict[str, Any]:
+    try:
+        event: dict[str, Any] = json.loads(stored.raw)
+    except ValueError:
+        event = {"type": "unreadable", "id": stored.id, "data": {}}
+    return event | {"sequence": stored.sequence}
 
 
 def read_recording(path: Path) -> list[tuple[str, str]]:
