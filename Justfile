@@ -61,6 +61,15 @@ fmt: setup
 agents: setup
     @python -m trunkline_testkit.agents install claude
 
+# attack it: a thousand kills on one server and on three, then the tests marked long (`just chaos --kills 100 --seed 7`)
+chaos *args: setup
+    @python -m tests.chaos.soak "$@"
+    @pytest -q -m long tests
+
+# attack it for some minutes: the short forms of all chaos suites, as CI runs them
+chaos-short *args: setup
+    @pytest -q -m "chaos and not long" tests/chaos "$@"
+
 # measure: each figure as a ratio to the limit in the same run
 bench *args: setup
     @python -m tests.bench "$@"

@@ -108,8 +108,11 @@ class Client:
         number = str(self._number)
         waiting: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         self._calls[number] = waiting
-        await self._ws.send_json({"type": "req", "id": number, "method": method, "params": params})
-        frame = await asyncio.wait_for(waiting, within)
+        try:
+            await self._ws.send_json({"type": "req", "id": number, "method": method, "params": params})
+            frame = await asyncio.wait_for(waiting, within)
+        finally:
+            self._calls.pop(number, None)
         if frame["ok"]:
             return frame["payload"]
         error = frame["error"]
