@@ -146,7 +146,9 @@ class DeltaBuffer:
         """The next message if one is due at `now`; `after` is the seq of the session's last fact."""
         if not self._waiting or now < self._next:
             return None
-        self._next = now + INTERVAL_S
+        # On a grid: a message that was late by less than one interval delays none of those after it.
+        late = now - self._next
+        self._next = (self._next if late < INTERVAL_S else now) + INTERVAL_S
         key = next(iter(self._waiting))
         del self._waiting[key]
         if isinstance(key, tuple):

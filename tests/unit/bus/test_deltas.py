@@ -112,6 +112,21 @@ def test_the_first_goes_at_once_and_then_twenty_a_second() -> None:
     assert sent == 20
 
 
+def test_a_late_message_delays_none_after_it() -> None:
+    """A stream of pieces as far apart as messages may be: a stall of 40 ms is made good, not carried along for ever."""
+    buffer = DeltaBuffer()
+    buffer.add("itm", 0, "text", "one")
+    assert buffer.take(10.0, 0) is not None
+    for number, sent_at in ((1, 10.09), (2, 10.101), (3, 10.151)):
+        buffer.add("itm", 0, "text", f" {number}")
+        assert buffer.due() == pytest.approx(10.0 + 0.05 * number)
+        assert buffer.take(sent_at, 0) is not None
+    buffer.add("itm", 0, "text", " after a pause")
+    assert buffer.take(20.0, 0) is not None
+    buffer.add("itm", 0, "text", "!")
+    assert buffer.take(20.04, 0) is None
+
+
 def test_pieces_are_merged_and_say_where_they_begin() -> None:
     buffer = DeltaBuffer()
     buffer.add("itm", 0, "text", "Grüße")
