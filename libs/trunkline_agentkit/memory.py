@@ -9,7 +9,14 @@ from typing import Any, Final
 from trunkline_fold.commands import CommandsState, fold_commands
 from trunkline_fold.session import SessionState, fold_session, initial
 from trunkline_wire import Event
-from trunkline_wire.session import SessionInitialized, SessionOptions, SessionResumed, SessionStatus, SessionUpdated
+from trunkline_wire.session import (
+    SessionClaimed,
+    SessionInitialized,
+    SessionOptions,
+    SessionResumed,
+    SessionStatus,
+    SessionUpdated,
+)
 from trunkline_wire.turn import MessageUser, TurnStarted
 from trunkline_wire.work import ErrorRaised
 
@@ -24,12 +31,15 @@ _CHOSEN: Final = ("model", "mode", "thinking")
 
 
 class Memory:
-    """`session` and `commands` are the folds. `starts` counts starts since the agent was last ready."""
+    """`session` and `commands` are the folds. `starts` counts starts since the agent was last ready, without those that
+    ended because their owner did.
+    """
 
     def __init__(self, session: str) -> None:
         self.session: SessionState = initial(session)
         self.commands = CommandsState()
         self.starts = 0
+        self._starting = False
         self.handed_over: dict[str, str] = {}
         """Item ids of the user messages, by command id."""
         self.queued: dict[str, str] = {}
@@ -48,10 +58,19 @@ class Memory:
         match event.data:
             case SessionStatus(status="starting"):
                 self.starts += 1
+                self._starting = True
+            case SessionStatus(status="stopped"):
+                self._starting = False
             case SessionInitialized() | SessionResumed():
                 self.starts = 0
+                self._starting = False
             case ErrorRaised(code=code) if code in NO_START and self.starts:
                 self.starts -= 1
+                self._starting = False
+            case SessionClaimed() if self._starting:
+                # Its owner died over it, which says nothing about the agent.
+                self.starts -= 1
+                self._starting = False
             case MessageUser(command=str(command)) as data if event.item is not None:
                 self._remember(command, event.item)
                 self.queued.pop(command, None)
