@@ -8,6 +8,7 @@ from trunkline_agentkit.life import AgentLife
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.protocol import PermissionHandler
 from trunkline_agentkit.running import Running
+from trunkline_bus import leader
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import Reader
 from trunkline_bus.writer import SessionWriter
@@ -52,6 +53,9 @@ class Answers:
         if not isinstance(agent.session, PermissionHandler):
             log.warning("decision_undeliverable", extra={"session": record.session, "ask": ask})
             return
+        if await self._fenced():
+            log.info("decision_after_fence", extra={"session": record.session, "ask": ask})
+            return
         try:
             await agent.session.decide(ask, _decision(record))
         except TrunklineError as error:
@@ -59,6 +63,14 @@ class Answers:
             log.info("decision_too_late", extra={"session": record.session, "ask": ask, "code": error.code})
             return
         self._delivered(agent, record, event)
+
+    async def _fenced(self) -> bool:
+        """Whether another owner has claimed the session: then the ask may have ended with that claim, before its decision.
+
+        Claims stand among the facts, which are too many to read them all back for this.
+        """
+        last = await leader.last_of(self._bus.mux, subjects.EVENTS, subjects.agent_fence(self._writer.session))
+        return last is None or last.event().epoch != self._writer.epoch
 
     def _delivered(self, agent: Running, record: AskRecord, event: Event) -> None:
         self._pen.write(AskDelivered(ask=record.ask), turn=agent.intake.turn, cause=event.id)
