@@ -133,6 +133,7 @@ async def test_a_first_prompt_that_was_never_handed_over_is(
 async def test_starts_that_failed_in_other_epochs_count_for_the_crash_loop(past: Past, run_host: Host) -> None:
     for _ in range(3):
         past.writer.append(SessionStatus(status="starting"))
+        past.writer.append(SessionStatus(status="stopped", reason="ended"))
     await past.writer.flush()
     await run_host()
     prompt = await past.hand.prompt(past.session, "say x")
