@@ -41,7 +41,7 @@ class StuckError(AssertionError):
 
 
 class Conversation:
-    """Made with `open`. `told` and `acked` are what clients were told; `stuck` what did not end in time."""
+    """Made with `open`. `told` and `acked` are what clients were told; `stuck` what did not end in time, or was refused."""
 
     def __init__(
         self, gateways: list[Part], home: Path, chance: random.Random, *, drop_every: float, pythonpath: str
@@ -200,8 +200,8 @@ class Conversation:
             try:
                 await self.prompt(script.format(n=number, words=words))
                 await asyncio.sleep(self._chance.uniform(0, 0.3))
-            except StuckError as stuck:
-                self.stuck.append(str(stuck))
+            except (StuckError, TrunklineError) as stuck:
+                self.stuck.append(f"{self.session}: {script} ended with {stuck}")
                 return
             finally:
                 if interrupting is not None:

@@ -25,7 +25,7 @@ from trunkline_testkit.chaos import oracles
 from trunkline_testkit.chaos.census import census, rivals
 from trunkline_testkit.chaos.evidence import Evidence, Violation, around, read_journal, read_recording
 from trunkline_testkit.chaos.faults import Fault, plan
-from trunkline_wire import encode, subjects
+from trunkline_wire import TrunklineError, encode, subjects
 
 SILENT: Final = frozenset({"text", "tool_output"})
 """The demo agent's messages that yield only deltas."""
@@ -87,7 +87,7 @@ class Soak:
                 if any(one.stuck for one in everyone):
                     break
             await self._end(on, everyone)
-        except StuckError as stuck:
+        except (StuckError, TrunklineError) as stuck:
             self._violate(Violation(7, canary.session, str(stuck)))
             await self._judge(on, everyone, complete=False)
         finally:
