@@ -41,7 +41,8 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
 async def create(bus: Bus, created: SessionCreated, *, session: str, worker: str, agent: AgentRef) -> Ownership:
     """Append `session.created` as the session's first event; claim it where this spawn request made it before.
 
-    Raises TrunklineError `session_exists` where another request made it.
+    Raises TrunklineError `session_exists` where another request made it, `fenced` where this very event made it and
+    somebody else claimed the session before that was known.
     """
     event = make_event(created, session=session, time=timestamp(), seq=1, epoch=1, agent=agent)
     try:
@@ -50,6 +51,10 @@ async def create(bus: Bus, created: SessionCreated, *, session: str, worker: str
         first = await leader.get(
             bus.mux, subjects.EVENTS, {"seq": 1, "next_by_subj": subjects.event(session, "agent.fact")}
         )
+        if first is not None and first.id == event.id:
+            raise TrunklineError(
+                "fenced", f"another worker claimed {session} as soon as it was made", session=session
+            ) from None
         made = first.event().data if first is not None else None
         if not isinstance(made, SessionCreated) or created.spawn is None or made.spawn != created.spawn:
             raise TrunklineError(
