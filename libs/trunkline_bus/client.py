@@ -85,6 +85,14 @@ class Client(_Client):
             if task is not None and task.cancelling() > cancelled:
                 raise asyncio.CancelledError
 
+    async def _close(self, status: int, do_cbs: bool = True) -> None:
+        try:
+            await super()._close(status, do_cbs)
+        except OSError:
+            # The line broke under the last bytes, and the client stopped half way: its tasks would run on for ever.
+            self._status = _Client.DISCONNECTED
+            await super()._close(status, do_cbs)
+
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
         take = self._takers.get(sid)
         if take is None:

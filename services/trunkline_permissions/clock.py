@@ -4,13 +4,15 @@ import asyncio
 import datetime as dt
 import logging
 import time
+from typing import Any
 
 import nats.errors
 from nats.js.errors import APIError
 
 from trunkline_bus import jsapi
 from trunkline_bus.connection import Bus
-from trunkline_wire import parse_time, subjects
+from trunkline_bus.patience import patiently
+from trunkline_wire import TrunklineError, parse_time, subjects
 
 log = logging.getLogger(__name__)
 
@@ -27,20 +29,24 @@ class ServerClock:
         return dt.datetime.fromtimestamp(time.time() + self._offset, dt.UTC)
 
     async def read(self, bus: Bus) -> None:
-        """Ask once. Raises what NATS raises when nobody answers."""
-        before = time.time()
-        answer = await jsapi.request(bus.js_cmd, f"STREAM.INFO.{subjects.COMMANDS}")
-        after = time.time()
+        """Ask until the server answers. Raises `log_unavailable` where nobody does for 15 s, and APIError."""
+        before, answer, after = await patiently(bus.commands, lambda: self._ask(bus))
         stated = answer.get("ts")
         if stated is not None:
             self._offset = parse_time(_micros(stated)).timestamp() - (before + after) / 2
+
+    async def _ask(self, bus: Bus) -> tuple[float, dict[str, Any], float]:
+        """The answer, and this machine's clock before and after it."""
+        before = time.time()
+        answer = await jsapi.request(bus.js_cmd, f"STREAM.INFO.{subjects.COMMANDS}")
+        return before, answer, time.time()
 
     async def keep(self, bus: Bus) -> None:
         """Ask from time to time, until cancelled."""
         while True:
             try:
                 await self.read(bus)
-            except (nats.errors.Error, APIError, OSError) as error:
+            except (TrunklineError, nats.errors.Error, APIError, OSError) as error:
                 log.info("clock_unread", extra={"error": f"{type(error).__name__}: {error}"})
             await asyncio.sleep(INTERVAL)
 
