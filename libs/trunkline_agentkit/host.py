@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from trunkline_agentkit import workers
 from trunkline_agentkit.directory import Folds, fold_log, has_unread
 from trunkline_agentkit.hung import HungWorkers
+from trunkline_agentkit.leasing import keep_lease, let_go_in_silence
 from trunkline_agentkit.owner import End, SessionOwner
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.place import Place, Record, owner_runs, places
@@ -173,7 +174,8 @@ class WorkerHost:
             metrics.SPAWNS.labels(spawn.adapter, "expired").inc()
             await work.refuse()
             return
-        if spawn.session not in self._owners and spawn.session not in self._taking:
+        known = spawn.session in self._owners or spawn.session in self._taking
+        if not known and not (work.again and await self._is_leased_elsewhere(spawn.session)):
             await self._create(spawn)
         await work.done()
 
@@ -307,8 +309,8 @@ class WorkerHost:
             try:
                 folds = await fold_log(self._bus, place.session)
                 state, cmd_seq = folds.memory.session, folds.memory.commands.cmd_seq
-                if state.host not in {None, self.host}:
-                    await asyncio.to_thread(place.remove)  # it lives elsewhere now
+                if state.host not in {None, self.host} and await self._lives_elsewhere(place.session, state.placement):
+                    await asyncio.to_thread(place.remove)
                     return False, cmd_seq
                 record = replace(record, cmd_seq=cmd_seq, closed=state.closed is not None)
                 if folds.unfinished:
@@ -343,6 +345,7 @@ class WorkerHost:
             self._taking.discard(session)
 
     async def _look_again(self, session: str) -> None:
+        """What was left open is taken up again, at a pace that does no harm."""
         await asyncio.sleep(_RECOVER_EVERY)
         await self._look_after(Place(self._home, session))
 
@@ -355,8 +358,7 @@ class WorkerHost:
         adapter = self._adapters.get(record.adapter) if record is not None else None
         if record is None or adapter is None:
             raise TrunklineError("unknown_adapter", f"nothing here can run session {place.session!r}")
-        lease = await read_lease(self._bus, place.session)
-        if lease is not None and lease.holder.get("host") != self.host:
+        if await self._is_leased_elsewhere(place.session):
             raise TrunklineError("fenced", f"a worker of another host owns {place.session!r}")
         if record != before and record.worker is None and not await self._has_unread(place.session, record):
             place.unlock()  # another worker of this host has done what was to be done
@@ -377,6 +379,14 @@ class WorkerHost:
             await self._refuse(place, writer, folds, ErrorInfo.of(flapping))
             return
         await self._own(place, writer, folds, adapter)
+
+    async def _is_leased_elsewhere(self, session: str) -> bool:
+        lease = await read_lease(self._bus, session)
+        return lease is not None and lease.holder.get("host") != self.host
+
+    async def _lives_elsewhere(self, session: str, placement: str) -> bool:
+        """Whether a session that another host claimed last is still there; one for `any` place may have lost its host."""
+        return placement != "any" or await self._is_leased_elsewhere(session)
 
     async def _has_unread(self, session: str, record: Record) -> bool:
         return await has_unread(self._bus, session, after=record.cmd_seq, closed=record.closed)
@@ -426,13 +436,16 @@ class WorkerHost:
         session = owner.session
         holder = {"worker": self.worker, "host": self.host, "pid": self._mark.pid, "started": self._mark.started}
         lease = Lease(self._bus, session, holder, LEASE_TTL)
-        keeping = asyncio.create_task(self._keep_lease(lease, owner, writer, any_place=any_place))
+        keeping = [asyncio.create_task(keep_lease(self._bus, lease, owner, writer, self.host))]
+        if any_place:
+            keeping.append(asyncio.create_task(let_go_in_silence(lease, owner, writer)))
         end: End = "failed"
         try:
             end = await owner.run()
         finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            for task in keeping:
+                task.cancel()
+            await asyncio.gather(*keeping, return_exceptions=True)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
                     await lease.release()
@@ -441,39 +454,9 @@ class WorkerHost:
         if end == "idle" and (owner.unfinished or self._latest.get(session, 0) > owner.cmd_seq):
             self._start_claim(session)  # something came while it let go
         elif end == "failed" and self._group is not None:
-            self._group.create_task(self._try_again(session))
+            self._group.create_task(self._look_again(session))
         elif end == "closed" and self._latest.get(session, 0) > owner.cmd_seq and self._group is not None:
             self._group.create_task(self._look_after(Place(self._home, session)))
-
-    async def _try_again(self, session: str) -> None:
-        """After a fault of our own: what it left open is taken up again, at a pace that does no harm."""
-        await asyncio.sleep(_RECOVER_EVERY)
-        place = Place(self._home, session)
-        with contextlib.suppress(TrunklineError):
-            if (await fold_log(self._bus, session)).unfinished:
-                self._start_claim(place.session)
-
-    async def _keep_lease(self, lease: Lease, owner: SessionOwner, writer: SessionWriter, *, any_place: bool) -> None:
-        """Holds the session's lease. A session of this host is guarded by its lock; another could be taken elsewhere,
-        so its owner lets go when neither lease nor log has answered for half the lease.
-        """
-        loop = asyncio.get_running_loop()
-        while True:
-            if not await lease.acquire():
-                info = await read_lease(self._bus, lease.key)
-                if info is not None and info.holder.get("host") == self.host:
-                    await lease.take_over(info.revision)  # its worker is dead: we have its lock
-                else:
-                    await asyncio.sleep(1.0)
-                    continue
-            while not lease.lost.is_set():
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(1.0):
-                        await lease.lost.wait()
-                heard = max(lease.renewed_at, writer.stored_at)
-                if any_place and loop.time() - heard > lease.ttl / 2:
-                    owner.finish("stopping")
-                    return
 
     async def _send_spawn(self, spawn: Spawn) -> None:
         subject = subjects.spawn(spawn.host, spawn.adapter)

@@ -116,8 +116,15 @@ class SessionOwner:
         except Exception:
             log.exception("owner_failed", extra={"session": self.session})
         finally:
-            await self._leave(end if self._writer.error is None else "fenced")
-        return end if self._writer.error is None else "fenced"
+            await self._leave(end)
+        return self._ended(end)
+
+    def _ended(self, end: End) -> End:
+        """What an end comes to, given what became of the writer."""
+        error = self._writer.error
+        if error is None:
+            return end
+        return "fenced" if error.code == "fenced" else "failed"
 
     async def _work(self) -> End:
         async with asyncio.TaskGroup() as group:
@@ -207,8 +214,11 @@ class SessionOwner:
         )
 
     async def _leave(self, end: End) -> None:
-        """Stops the agent, stores what is queued, frees the session on this host."""
-        if end == "fenced":
+        """Stops the agent, stores what is queued, frees the session on this host.
+
+        Where the log did not take it all, the record goes on naming this worker: then somebody has to look again.
+        """
+        if end == "fenced" or self._writer.error is not None:
             self._life.kill()
         try:
             await self._life.stop(end, grace=self._settings.close_grace if end == "idle" else 0)
@@ -216,10 +226,13 @@ class SessionOwner:
             log.exception("agent_left_over", extra={"session": self.session})
             self._life.kill()
         await self._writer.close(within=_LAST_FLUSH)
-        if end == "fenced":
-            await self._hand_over()
-        else:
-            await self._place.change(worker=None, agent=None, cmd_seq=self._orders.cmd_seq, closed=self.closed)
+        match self._ended(end):
+            case "fenced":
+                await self._hand_over()
+            case "failed":
+                await self._place.change(agent=None)
+            case _:
+                await self._place.change(worker=None, agent=None, cmd_seq=self._orders.cmd_seq, closed=self.closed)
         self._place.unlock()
         if self.closed:
             await asyncio.to_thread(remove_temporary_directory, self.session)

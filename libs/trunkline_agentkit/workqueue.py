@@ -27,13 +27,17 @@ _BATCH: Final = 8
 _EXPIRES: Final = 20
 _HEARTBEAT: Final = 2
 _SILENT: Final = 2.5 * _HEARTBEAT
-_ACK_WAIT: Final = 30
+_ACK_WAIT: Final = 5
+"""Seconds after which work comes again that a worker got and then died or hung with: long before its requester gives up."""
 _PAUSE: Final = 0.5
 _GOING_ON: Final = frozenset({"404", "408"})
 
 
 class Work:
-    """A message of the queue: `age` in seconds when it came, `raw` its body. End it with one of the three methods."""
+    """A message of the queue: `age` in seconds when it came, `raw` its body, `again` whether somebody had it before.
+
+    End it with one of the three methods.
+    """
 
     def __init__(self, bus: Bus, message: Msg) -> None:
         self._bus = bus
@@ -42,6 +46,7 @@ class Work:
         self.subject = message.subject
         self.headers: dict[str, str] | None = message.headers
         self.age = _age(message.reply)
+        self.again = _deliveries(message.reply) > 1
 
     async def done(self) -> None:
         """It is done and leaves the queue."""
@@ -146,8 +151,17 @@ class WorkQueue:
                 return
 
 
-def _age(reply: str) -> float:
-    """Seconds since the message was stored: its acknowledgement's subject ends in time (ns) and what is pending."""
+def _numbers(reply: str) -> list[int]:
+    """From an acknowledgement's subject (ADR-15): deliveries, stream and consumer sequence, time in ns, what is pending."""
     tokens = reply.split(".")
-    stored = int(tokens[-2] if len(tokens) < 12 else tokens[-3]) / _S
+    return [int(token) for token in (tokens[4:9] if len(tokens) < 12 else tokens[6:11])]
+
+
+def _deliveries(reply: str) -> int:
+    return _numbers(reply)[0]
+
+
+def _age(reply: str) -> float:
+    """Seconds since the message was stored."""
+    stored = _numbers(reply)[3] / _S
     return max(0.0, dt.datetime.now(dt.UTC).timestamp() - stored)

@@ -48,7 +48,7 @@ class Zoo:
         self.sessions: list[str] = []
 
     async def begin(self, kinds: Sequence[str] = ALL, *, then: str = "slow") -> str:
-        """A session in mid-turn whose agent has started a creature of each kind."""
+        """A session in a turn whose agent has started a creature of each kind, and goes on with `then`."""
         session = new_session_id()
         self.sessions.append(session)
         creatures = self.home / f"zoo-{session}"
@@ -56,7 +56,7 @@ class Zoo:
         options = SessionOptions(prompt=f"zoo {' '.join(kinds)}; {then}", environment={"UNRULY_DIR": str(creatures)})
         await self.hand.spawn("unruly", session=session, cwd=str(self.home), options=options)
         await self.hand.has(session, "message.assistant", within=60)
-        assert len(belonging(session)) > len(kinds)
+        assert len(belonging(session)) >= len(kinds)
         return session
 
     def record(self, session: str) -> Record:
@@ -75,11 +75,11 @@ class Zoo:
         assert registration.holder is not None
         return registration.holder[0]
 
-    async def empty(self, session: str, within: float = 10.0) -> None:
-        """Waits until nothing of the session runs. Raises AssertionError naming what is left."""
+    async def empty(self, session: str, within: float = 10.0, of: str = "") -> None:
+        """Waits until nothing of the session runs that has `of` in its command. Raises AssertionError naming what is left."""
 
         def none_left() -> bool:
-            left = belonging(session)
+            left = [info for info in belonging(session) if of in info.command]
             names = "; ".join(f"{info.pid} (parent {info.ppid}) {info.command[-120:]}" for info in left)
             assert not left, f"left of {session}: {names}"
             return True
