@@ -159,8 +159,8 @@ async def ground_on(nats: NatsServer | NatsCluster) -> AsyncGenerator[Ground]:
         yield Ground(nats, bus)
 
 
-def created() -> SessionCreated:
-    return SessionCreated(adapter="demo", cwd="/", host="host-a", workspace="ws")
+def created(spawn: str | None = None) -> SessionCreated:
+    return SessionCreated(adapter="demo", cwd="/", host="host-a", workspace="ws", spawn=spawn)
 
 
 def note(text: str) -> MessageSystem:
