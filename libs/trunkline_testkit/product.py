@@ -234,7 +234,10 @@ class Product:
         if "Ready at" not in self.output():
             return False
         try:
-            url = self.state["gateway"]
+            state = self.state
+            if self.process is None or state["pid"] != self.process.pid:
+                return False  # what a killed one left
+            url = state["gateway"]
             async with aiohttp.ClientSession() as http, http.get(f"{url}/health") as answer:
                 return answer.status == 200
         except (OSError, ValueError, KeyError, aiohttp.ClientError):

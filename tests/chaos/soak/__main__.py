@@ -6,29 +6,34 @@ import logging
 import random
 import sys
 from pathlib import Path
+from typing import Final
 
-from tests.chaos.soak.soak import Soak
+from tests.chaos.soak.soak import On, Soak
+
+SHARES: Final[dict[On, int]] = {"up": 15, "R1": 50, "R3": 35}
+"""Percent of the kills."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
-    parser.add_argument("--kills", type=int, default=1000, help="in all; two thirds of them on one server")
+    parser.add_argument("--kills", type=int, default=1000, help="in all, shared out over `up`, R1 and R3")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
-    parser.add_argument("--replicas", type=int, choices=(1, 3), help="only on one server, or only on three")
+    parser.add_argument("--replicas", type=int, choices=(1, 3), help="only services on one server, or only on three")
+    parser.add_argument("--up", action="store_true", help="only `trunkline up`, with its supervisor")
     parser.add_argument("--sessions", type=int, default=8)
     parser.add_argument("--keep", type=Path, help="where to copy the home directory of a run with violations")
     given = parser.parse_args()
     logging.basicConfig(level=logging.CRITICAL)  # that connections break is the point
-    shares = (
-        {given.replicas: given.kills}
-        if given.replicas
-        else {1: given.kills * 2 // 3, 3: given.kills - given.kills * 2 // 3}
-    )
+    shares: dict[On, int] = {on: given.kills * percent // 100 for on, percent in SHARES.items()}
+    if given.up or given.replicas:
+        shares = {"up" if given.up else "R1" if given.replicas == 1 else "R3": given.kills}
     broken = False
     texts: list[str] = []
-    for replicas, kills in shares.items():
-        sys.stdout.write(f"R{replicas}: {kills} kills, --seed {given.seed} --replicas {replicas} --kills {kills}\n")
-        soak = Soak(given.seed, replicas, kills, sessions=given.sessions, keep=given.keep)
+    for on, kills in shares.items():
+        chosen = "--up" if on == "up" else f"--replicas {on[1]}"
+        sys.stdout.write(f"{on}: {kills} kills, to be repeated by --seed {given.seed} {chosen} --kills {kills}\n")
+        sys.stdout.flush()
+        soak = Soak(given.seed, on, kills, sessions=given.sessions, keep=given.keep)
         report = asyncio.run(soak.run())
         texts.append(report.text())
         broken = broken or bool(report.violations) or report.killed < kills

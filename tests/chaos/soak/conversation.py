@@ -2,14 +2,15 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.chaos.soak.line import Bell, Line
+from tests.chaos.soak.ground import Gateway
+from tests.chaos.soak.line import DROPPED, Bell, Line
 
 from trunkline_testkit.chaos.evidence import Told
-from trunkline_testkit.chaos.stage import Part
-from trunkline_testkit.product import Frame
+from trunkline_testkit.product import Client, Frame
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import new_command_id, new_session_id
 
@@ -44,7 +45,7 @@ class Conversation:
     """Made with `open`. `told` and `acked` are what clients were told; `stuck` what did not end in time, or was refused."""
 
     def __init__(
-        self, gateways: list[Part], home: Path, chance: random.Random, *, drop_every: float, pythonpath: str
+        self, gateways: Sequence[Gateway], home: Path, chance: random.Random, *, drop_every: float, pythonpath: str
     ) -> None:
         self.session = new_session_id()
         self.journal = home / "journal" / f"{self.session}.jsonl"
@@ -173,12 +174,12 @@ class Conversation:
         # A session that is there is followed by the lines; until then only bare connections can call.
         deadline = asyncio.get_running_loop().time() + STUCK_S
         while asyncio.get_running_loop().time() < deadline:
-            part = self._chance.choice(self.lines).gateway
+            gateway = self._chance.choice(self.lines).gateway
             try:
-                async with await part.client(within=1) as client:
+                async with await Client.connect("http://localhost", socket=gateway.socket) as client:
                     await client.call("session.create", session=self.session, within=35, **params)
-            except (AssertionError, ConnectionError, OSError, TimeoutError):
-                continue
+            except DROPPED:
+                await asyncio.sleep(0.05)
             except TrunklineError as error:
                 if error.code not in AGAIN:
                     raise

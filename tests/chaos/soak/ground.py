@@ -1,4 +1,4 @@
-"""What the soak stands on and the killer hits: parts, proxies, servers; and how long it takes until all works again."""
+"""What the soak stands on and the killer hits: services side by side on one nats-server or three, some behind proxies."""
 
 import asyncio
 import contextlib
@@ -6,12 +6,10 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final
-
-from tests.chaos.soak.conversation import Conversation
+from typing import Any, Final, Protocol
 
 from trunkline_bus.connection import Bus
 from trunkline_testkit.chaos.census import census
@@ -37,10 +35,11 @@ SERVICES: Final[tuple[tuple[str, Service], ...]] = (
 )
 PROXIED: Final = ("worker", "permissions2", "gateway3")
 
-WEIGHTS: Final[Mapping[int, Mapping[str, float]]] = {
-    1: {**dict.fromkeys(("projector", "projector2", "permissions", "permissions2"), 1.5), "worker": 5, "agent": 4}
+REPLICAS: Final = {"R1": 1, "R3": 3}
+WEIGHTS: Final[Mapping[str, Mapping[str, float]]] = {
+    "R1": {**dict.fromkeys(("projector", "projector2", "permissions", "permissions2"), 1.5), "worker": 5, "agent": 4}
     | {"gateway1": 1.5, "gateway2": 1.5, "gateway3": 1.5, "nats": 4},
-    3: {**dict.fromkeys(("projector", "projector2", "permissions", "permissions2"), 1.0), "worker": 4, "agent": 3}
+    "R3": {**dict.fromkeys(("projector", "projector2", "permissions", "permissions2"), 1.0), "worker": 4, "agent": 3}
     | {"gateway1": 1, "gateway2": 1, "gateway3": 1, "leader": 4, "node": 2},
 }
 OTHERS: Final[Mapping[Kind, tuple[str, ...]]] = {
@@ -50,25 +49,53 @@ OTHERS: Final[Mapping[Kind, tuple[str, ...]]] = {
 }
 
 
-class Ground:
-    """`parts` by name. `strike` returns once what was hit is back, `mended` ends what only recovery may end."""
+class Gateway(Protocol):
+    """Where clients connect."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def socket(self) -> str: ...
+
+
+class Ground(Protocol):
+    """`home` is the services' own. What `bus` gives reads all of the log."""
+
+    @property
+    def home(self) -> Path: ...
+    @property
+    def gateways(self) -> Sequence[Gateway]: ...
+    @property
+    def bus(self) -> Bus: ...
+
+    async def strike(self, fault: Fault, chance: random.Random, sessions: Collection[str]) -> float:
+        """Does the fault; the moment from which recovery counts, by the monotonic clock."""
+        ...
+
+    async def mended(self) -> None:
+        """Ends what only recovery may end."""
+        ...
+
+
+class StageGround:
+    """`parts` by name. `strike` returns once what was hit is back."""
 
     def __init__(self, stage: Stage, parts: dict[str, Part], proxies: dict[str, list[NatsProxy]], bus: Bus) -> None:
         self.stage = stage
+        self.home = stage.home
         self.parts = parts
         self.bus = bus
         self._proxies = proxies
         self._down: list[NatsServer] = []
 
     @property
-    def gateways(self) -> list[Part]:
+    def gateways(self) -> Sequence[Gateway]:
         return [self.parts[name] for name in ("gateway1", "gateway2", "gateway3")]
 
-    async def strike(self, fault: Fault, chance: random.Random, sessions: list[Conversation]) -> float:
-        """Does the fault; the moment from which recovery counts, by the monotonic clock."""
+    async def strike(self, fault: Fault, chance: random.Random, sessions: Collection[str]) -> float:
         match fault.kind, fault.part:
             case "kill", "agent":
-                self._kill_agent(chance, sessions)
+                kill_agent(chance, sessions)
                 return time.monotonic()
             case "kill", "nats":
                 return await self._kill_server(self.stage.servers[0])
@@ -126,16 +153,17 @@ class Ground:
         self._down.append(node)
         return begin
 
-    def _kill_agent(self, chance: random.Random, sessions: list[Conversation]) -> None:
-        known = {one.session for one in sessions}
-        beings = [being for being in census() if being.session in known]
-        if beings:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(chance.choice(beings).pid, signal.SIGKILL)
+
+def kill_agent(chance: random.Random, sessions: Collection[str]) -> None:
+    """SIGKILL for some process of some session's agent."""
+    beings = [being for being in census() if being.session in sessions]
+    if beings:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(chance.choice(beings).pid, signal.SIGKILL)
 
 
 @contextlib.asynccontextmanager
-async def ground(replicas: int, home: Path) -> AsyncGenerator[Ground]:
+async def stage_ground(replicas: int, home: Path) -> AsyncGenerator[StageGround]:
     """All parts ready; nothing is left at the end."""
     servers = NatsServer(sync_interval="always") if replicas == 1 else NatsCluster(sync_interval="always")
     async with AsyncExitStack() as stack:
@@ -152,4 +180,4 @@ async def ground(replicas: int, home: Path) -> AsyncGenerator[Ground]:
         for part in parts.values():
             await part.ready()
         bus = await stack.enter_async_context(stage.bus())
-        yield Ground(stage, parts, proxies, bus)
+        yield StageGround(stage, parts, proxies, bus)

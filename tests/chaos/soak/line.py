@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import aiohttp
+from tests.chaos.soak.ground import Gateway
 
 from trunkline_testkit.chaos.evidence import Transcript
-from trunkline_testkit.chaos.stage import Part
 from trunkline_testkit.product import Client, Frame
 from trunkline_wire import TrunklineError
 
@@ -47,7 +47,7 @@ class Line:
     """`run` until cancelled. What it knows of the session is what frames told it; it rings the `bell` after each."""
 
     def __init__(
-        self, name: str, gateway: Part, session: str, bell: Bell, chance: random.Random, *, drop_every: float
+        self, name: str, gateway: Gateway, session: str, bell: Bell, chance: random.Random, *, drop_every: float
     ) -> None:
         self.gateway = gateway
         self.session = session

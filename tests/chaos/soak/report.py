@@ -12,7 +12,7 @@ class Report:
     """`recoveries` are seconds by part. `slow` are recoveries that were within their limit only by the machine's load."""
 
     seed: int
-    replicas: int
+    on: str
     kills: Counter[str] = field(default_factory=Counter[str])
     others: Counter[str] = field(default_factory=Counter[str])
     recoveries: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -48,7 +48,7 @@ class Report:
     def text(self) -> str:
         """The whole report."""
         lines = [
-            f"R{self.replicas}, seed {self.seed}: {self.killed} kills in {self.seconds:.0f} s",
+            f"{self.on}, seed {self.seed}: {self.killed} kills in {self.seconds:.0f} s",
             f"{'part':<16}{'kills':>6}{'other':>7}{'p50 s':>8}{'p95 s':>8}{'max s':>8}",
         ]
         for part in sorted({*self.kills, *self.others}):

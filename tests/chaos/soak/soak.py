@@ -7,11 +7,13 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from tests.chaos.soak import ground, up_ground
 from tests.chaos.soak.conversation import Conversation, StuckError
-from tests.chaos.soak.ground import OTHERS, PYTHONPATH, WEIGHTS, Ground, ground
+from tests.chaos.soak.ground import PYTHONPATH, Ground
 from tests.chaos.soak.report import Report
 
 from trunkline_bus import direct, kv, mirror
@@ -25,6 +27,7 @@ from trunkline_testkit.chaos import oracles
 from trunkline_testkit.chaos.census import census, rivals
 from trunkline_testkit.chaos.evidence import Evidence, Violation, around, read_journal, read_recording
 from trunkline_testkit.chaos.faults import Fault, plan
+from trunkline_testkit.product import Client
 from trunkline_wire import TrunklineError, encode, subjects
 
 SILENT: Final = frozenset({"text", "tool_output"})
@@ -33,6 +36,9 @@ SILENT: Final = frozenset({"text", "tool_output"})
 VIEWS: Final[tuple[View[Any], ...]] = (SessionsView(), PagesView(), AsksView())
 ONE_HOST_S: Final = 10.0
 LEADER_S: Final = 25.0
+On = Literal["up", "R1", "R3"]
+"""`trunkline up`; services side by side on one nats-server; the same on three."""
+
 MOMENT_S: Final = 1.0
 """Seconds that a fault waits for its moment."""
 SETTLE_S: Final = 30.0
@@ -44,10 +50,12 @@ class Soak:
     """`run` the plan of a seed. `say` takes lines of progress; what went wrong is in `report.violations`."""
 
     def __init__(
-        self, seed: int, replicas: int, kills: int, *, sessions: int = 8, per_round: int = 50, keep: Path | None = None
+        self, seed: int, on: On, kills: int, *, sessions: int = 8, per_round: int = 50, keep: Path | None = None
     ) -> None:
-        self.report = Report(seed, replicas)
-        self._faults = plan(seed, kills, WEIGHTS[replicas], others=OTHERS)
+        self.report = Report(seed, on)
+        weights, others = (up_ground.WEIGHTS, up_ground.OTHERS) if on == "up" else (ground.WEIGHTS[on], ground.OTHERS)
+        self._on: On = on
+        self._faults = plan(seed, kills, weights, others=others)
         self._chance = random.Random(seed)
         self._sessions = sessions
         self._per_round = per_round
@@ -58,7 +66,7 @@ class Soak:
     async def run(self) -> Report:
         home = Path(tempfile.mkdtemp(prefix="tl-soak-"))
         try:
-            async with ground(self.report.replicas, home) as on:
+            async with self._ground(home) as on:
                 left = list(self._faults)
                 while left and not self.report.violations:
                     await self._round(on, left)
@@ -68,6 +76,9 @@ class Soak:
             if self.report.violations and self._keep is not None:
                 shutil.copytree(home, self._keep, ignore=shutil.ignore_patterns("*.sock"), dirs_exist_ok=True)
             shutil.rmtree(home, ignore_errors=True)
+
+    def _ground(self, home: Path) -> AbstractAsyncContextManager[Ground]:
+        return up_ground.up_ground(home) if self._on == "up" else ground.stage_ground(ground.REPLICAS[self._on], home)
 
     async def _round(self, on: Ground, left: list[Fault]) -> None:
         sessions = [self._conversation(on) for _ in range(self._sessions)]
@@ -97,12 +108,12 @@ class Soak:
 
     def _conversation(self, on: Ground, drop_every: float = 8.0) -> Conversation:
         chance = random.Random(self._chance.random())
-        return Conversation(on.gateways, on.stage.home, chance, drop_every=drop_every, pythonpath=PYTHONPATH)
+        return Conversation(on.gateways, on.home, chance, drop_every=drop_every, pythonpath=PYTHONPATH)
 
     async def _strike(self, on: Ground, fault: Fault, canary: Conversation, everyone: list[Conversation]) -> None:
         await asyncio.sleep(fault.pause)
         await self._moment(fault, everyone)
-        begin = await on.strike(fault, self._chance, everyone)
+        begin = await on.strike(fault, self._chance, {one.session for one in everyone})
         await self._probe(on, canary)
         took = time.monotonic() - begin
         await on.mended()
@@ -202,7 +213,7 @@ class Soak:
 
     async def _evidence(self, on: Ground, one: Conversation, settle: float) -> Evidence:
         """The log is read last, so that it holds what the others saw."""
-        folder = on.stage.home / "host" / "sessions" / one.session
+        folder = on.home / "host" / "sessions" / one.session
         recording, journal = read_recording(folder / "native.jsonl"), read_journal(one.journal)
         transcripts, told, acked = [line.transcript for line in one.lines], list(one.told), set(one.acked)
         await asyncio.sleep(settle)
@@ -212,7 +223,7 @@ class Soak:
     def _keep_log(self, on: Ground, evidence: Evidence) -> None:
         """The session's log beside the services' logs, for whoever looks for the cause."""
         lines = [f"{one.sequence} {one.time.isoformat()} {one.subject} {one.raw.decode()}\n" for one in evidence.stored]
-        (on.stage.home / f"{evidence.session}.log").write_text("".join(lines))
+        (on.home / f"{evidence.session}.log").write_text("".join(lines))
 
     async def _states(self, on: Ground, evidence: Evidence) -> list[Violation]:
         """(4) Stored documents and the gateways' own states against a replay."""
@@ -247,7 +258,7 @@ class Soak:
         document = decode_document(raw)
         found: list[Violation] = []
         for gateway in on.gateways:
-            async with await gateway.client() as client:
+            async with await Client.connect("http://localhost", socket=gateway.socket) as client:
                 state = (await client.call("session.get", session=session))["state"]
             if state["sequence"] == document.cursor and encode(state) != bytes(document.state):
                 found.append(Violation(4, session, f"{gateway.name} gives {state}, stored is {document.state!r}"))
