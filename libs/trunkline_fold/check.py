@@ -187,6 +187,8 @@ class _Ask(msgspec.Struct):
     """Decisions and expiries, effective or not."""
     expires: bool = False
     delivered: int = 0
+    gone: bool = False
+    """Whether the agent that asked is no more."""
 
 
 def _asks(entries: list[Entry], *, whole: bool) -> Iterator[Violation]:
@@ -202,8 +204,9 @@ def _asks(entries: list[Entry], *, whole: bool) -> Iterator[Violation]:
                     asks[data.ask] = _Ask(incarnation=data.incarnation)
             case SessionClaimed():
                 for ask in asks.values():
-                    if ask.end is None and ask.incarnation != data.incarnation:
-                        ask.end = entry.event.id
+                    if ask.incarnation != data.incarnation:
+                        ask.gone = True
+                        ask.end = ask.end or entry.event.id
             case (
                 AskRouted()
                 | AskVoted()
@@ -248,6 +251,8 @@ def _end(
                 yield _violation(3, entry, f"delivers {data.ask}, which no decision ended first")
             elif cause is not None and cause != ask.end:
                 yield _violation(3, entry, f"delivers {cause} for {data.ask}, but {ask.end} won")
+            elif ask.gone:
+                yield _violation(3, entry, f"delivers {data.ask} to an agent that is gone")
             if ask.delivered > 1:
                 yield _violation(3, entry, f"delivers {data.ask} a second time")
         case AskVoted() | AnswerRejected():

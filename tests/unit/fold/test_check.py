@@ -169,6 +169,13 @@ def source_behind(log: Log) -> None:
     log.permission(ALLOW, src=("EVENTS", 3, 0))
 
 
+def decided_for_a_dead_agent(log: Log) -> None:
+    log.agent(ASKED)
+    decided = log.permission(ALLOW)
+    log.claimed()
+    log.agent(AskDelivered(ask="ask_1"), cause=decided.id)
+
+
 def lost_to_a_claim(log: Log) -> None:
     log.agent(ASKED)
     log.claimed()
@@ -222,6 +229,7 @@ def turn_again(log: Log) -> None:
         (add(ASKED, ALLOW, AskDelivered(ask="ask_1"), AskDelivered(ask="ask_1")), 3, "delivers ask_1 a second time"),
         (wrong_decision, 3, "won"),
         (lost_to_a_claim, 3, "no decision ended first"),
+        (decided_for_a_dead_agent, 3, "to an agent that is gone"),
         (same_source, 3, "second result"),
         (source_behind, 3, "behind 4"),
         (add(FINISHED), 6, "never accepted"),
