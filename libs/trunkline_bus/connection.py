@@ -16,6 +16,7 @@ from trunkline_bus import metrics, topology
 from trunkline_bus.capacity import Capacity
 from trunkline_bus.client import Client
 from trunkline_bus.mux import Mux
+from trunkline_bus.patience import patiently
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import check_token
 
@@ -99,8 +100,10 @@ class Bus:
         return self._log_id
 
     async def read_log_id(self) -> str:
-        """The log's id from the leader: a restored log has a new one. Raises TrunklineError `log_unavailable`."""
-        self._log_id = await topology.log_id(self.js_cmd)
+        """The log's id from the leader: a restored log has a new one. Raises TrunklineError `log_unavailable`, after
+        15 s where nobody answers.
+        """
+        self._log_id = await patiently(self.commands, lambda: topology.log_id(self.js_cmd))
         return self._log_id
 
     async def wait_ended(self) -> None:
@@ -128,7 +131,7 @@ class Bus:
             await self.mux.open()
             self._contexts = {role: client.jetstream(timeout=5.0) for role, client in self._connections.items()}
             try:
-                await self.read_log_id()
+                self._log_id = await topology.log_id(self.js_cmd)
             except (TrunklineError, nats.errors.Error):
                 log.info("bus.no_log_yet")
         except BaseExceptionGroup as group:

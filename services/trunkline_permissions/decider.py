@@ -105,13 +105,20 @@ class Decider:
         try:
             desk = fold_stored(before, stored)
         except Exception as error:  # noqa: BLE001 - whatever a fold raises is poison
-            self._frozen.add(session)
-            await bury(self._bus, SERVICE, stored, error)
+            await self._freeze(session, stored, error)
             return
         if desk is before:
             return
         self._put(desk)
         self._settle_soon(session)
+
+    async def _freeze(self, session: str, stored: Stored, error: Exception) -> None:
+        """From here on nothing is said in this session: nobody knows what its log means."""
+        if session in self._frozen:
+            return
+        self._frozen.add(session)
+        self._moved.ring(session)
+        await bury(self._bus, SERVICE, stored, error)
 
     def _put(self, desk: Desk) -> None:
         self.desks[desk.session] = desk
@@ -161,29 +168,36 @@ class Decider:
         """Append what the session lacks, one event after the other, until nothing is left to say."""
         try:
             while session not in self._frozen:
-                self._forget_answered(session)
-                unknown = self._first_unknown(session)
-                if unknown is not None and not await self._known_by_now(session, unknown):
-                    continue
-                desk = self.desks.get(session)
-                if desk is None:
-                    return
-                step = next_step(
-                    desk,
-                    self._given.get(session, []),
-                    self._clock.now(),
-                    self._ruling,
-                    self._ruled.setdefault(session, set()),
-                )
-                if step is None:
-                    return
-                await self._append(desk, step)
+                try:
+                    if not await self._take_step(session):
+                        return
+                except TrunklineError as error:
+                    if error.code not in _WAITABLE:
+                        raise
+                    log.warning("decision_waits", extra={"session": session, "code": error.code})
+                    await asyncio.sleep(RETRY_S)
         finally:
             # No await between the last plan and this: whatever comes later starts another task.
             self._working.discard(session)
             self._ruled.setdefault(session, set()).intersection_update(self._arrived(session))
             if not self._ruled[session]:
                 del self._ruled[session]
+
+    async def _take_step(self, session: str) -> bool:
+        """Append one event, or learn more; False if nothing is left to say."""
+        self._forget_answered(session)
+        unknown = self._first_unknown(session)
+        if unknown is not None and not await self._known_by_now(session, unknown):
+            return True
+        desk = self.desks.get(session)
+        if desk is None or session in self._frozen:
+            return False
+        given, ruled = self._given.get(session, []), self._ruled.setdefault(session, set())
+        step = next_step(desk, given, self._clock.now(), self._ruling, ruled)
+        if step is None:
+            return False
+        await self._append(desk, step)
+        return True
 
     async def _append(self, desk: Desk, step: Step) -> None:
         expected = desk.asks.permission_seq
@@ -198,11 +212,7 @@ class Decider:
                 source=step.source,
             )
         except TrunklineError as error:
-            if error.code in _WAITABLE:
-                log.warning("append_waits", extra={"session": desk.session, "code": error.code})
-                await asyncio.sleep(RETRY_S)
-                return
-            if not isinstance(step.data, AskDecided) or step.data.answer is None:
+            if error.code in _WAITABLE or not isinstance(step.data, AskDecided) or step.data.answer is None:
                 raise
             # The answer itself can't be stored: say so, and leave the ask open.
             rejected = AnswerRejected(ask=step.data.ask, answer=step.data.answer, error=ErrorInfo.of(error))
@@ -220,14 +230,18 @@ class Decider:
         """Wait until the Reader has brought that; read the session anew when it does not."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STALE_S):
-                while not reached(self.desks.get(session) or Desk(session=session)):
+                while session not in self._frozen and not reached(self.desks.get(session) or Desk(session=session)):
                     await self._moved.wait(session)
                 return
         log.warning("session_read_anew", extra={"session": session})
         desk = Desk(session=session)
         for stored in await read_session(self._bus, session):
             if session_of(stored) == session:
-                desk = fold_stored(desk, stored)
+                try:
+                    desk = fold_stored(desk, stored)
+                except Exception as error:  # noqa: BLE001 - as in `_fold`
+                    await self._freeze(session, stored, error)
+                    return
         known = self.desks.get(session)
         if known is None or desk.asks.sequence >= known.asks.sequence:
             self._put(desk)

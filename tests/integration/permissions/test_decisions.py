@@ -8,12 +8,16 @@ import nats.errors
 import pytest
 from tests.integration.permissions.stage import OPTIONS, Stage, rejections
 
-from trunkline_bus.connection import Bus
+from trunkline_bus import direct
+from trunkline_bus.connection import Bus, BusSettings
+from trunkline_bus.reader import read
 from trunkline_permissions.app import permissions
 from trunkline_permissions.decider import Decider
 from trunkline_permissions.policy_file import PolicyFile, record_policy
 from trunkline_permissions.settings import PermissionsSettings
 from trunkline_testkit import eventually
+from trunkline_testkit.nats import NatsServer
+from trunkline_testkit.proxy import Action, NatsProxy, Passing
 from trunkline_wire import decode_json, subjects
 from trunkline_wire.asks import AskDecided, AskExpired, AskRouted, AskVoted
 from trunkline_wire.ids import new_command_id, new_session_id
@@ -278,3 +282,41 @@ def _status(decider: Decider, stage: Stage, ask: str) -> str | None:
     desk = decider.desks.get(stage.session)
     record = desk.record(ask) if desk else None
     return record.status if record else None
+
+
+async def test_a_session_that_can_not_be_read_anew_stops_nobody_else(
+    bus: Bus, fresh_nats: NatsServer, settings: PermissionsSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service's Readers miss an ask, the service looks for it itself, and it is poison."""
+    monkeypatch.setattr("trunkline_permissions.decider.STALE_S", 0.2)
+    poison, missed = b'{"data":', list[str]()
+
+    def miss(message: Passing) -> Action | None:
+        if message.payload != poison or len(missed) == 2:
+            return None
+        missed.append(message.subject)
+        return "drop"
+
+    async with (
+        NatsProxy(fresh_nats.url) as proxy,
+        Bus.open(BusSettings(url=proxy.url)) as its,
+        permissions(its, settings) as (decider, _),
+        await Stage.open(bus) as sick,
+    ):
+        await decider.ready.wait()
+        await eventually(lambda: sick.session in decider.desks)
+        proxy.on_deliver = miss
+        about = {subjects.HEADER_ID: "x", subjects.HEADER_TYPE: "permission.requested"}
+        await bus.js.publish(subjects.event(sick.session, "agent.ask"), poison, headers=about)
+        await sick.answer(sick.id_of(1), "allow")
+        await eventually(lambda: _letters(bus))
+        async with await Stage.open(bus) as well:
+            ask = await well.ask(1)
+            await well.answer(ask, "allow")
+            await well.ended(ask)
+        assert await direct.last(bus, subjects.EVENTS, subjects.event(sick.session, "permission")) is None
+    assert len(missed) == 2
+
+
+async def _letters(bus: Bus) -> int:
+    return len(await read(bus, subjects.DEADLETTER, [subjects.dead_letter("permissions")]))
