@@ -2,8 +2,8 @@
 
 One JSON a line, appended at once to the file that the variable `CHAOS_JOURNAL` names, by all lives of the agent:
 `{"t", "pid", "incarnation", "kind", ...}`. Kinds: `start` {native, resumed}, `prompt` {id, steer}, `answer` {ask, allow,
-input, answers}, `interrupt`, `set` {model, mode}, `turn` {id}: a prompt takes effect, `steered` {id}: likewise, `ran`
-{ask, command}: a tool's effect, `turn_end` {outcome}.
+input, answers}, `interrupt`, `set` {model, mode}, `native` {params}, `turn` {id}: a prompt takes effect, `steered` {id}:
+likewise, `ran` {ask, command}: a tool's effect, `turn_end` {outcome}.
 """
 
 import asyncio
@@ -38,6 +38,8 @@ class ChaosAgent(Agent):
                 self.note("interrupt")
             case "set":
                 self.note("set", model=message.get("model"), mode=message.get("mode"))
+            case "native":
+                self.note("native", params=message.get("params"))
             case _:
                 pass
         super().hear(message)

@@ -1,0 +1,188 @@
+"""Every fact around a command is a moment at which its worker, its agent or the server dies.
+
+Each id has at most one effect, by the agent's own record, and always one outcome, in the log; an id that is sent again before,
+during and after the crash gets that outcome. The facts are counted in an undisturbed run of each verb: accepted, what is written
+about the effect, finished. A sample of the points is taken by default, all of them with `-m long`.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from collections import Counter
+from typing import Final, Literal
+
+import pytest
+from tests.chaos.commands.ground import WAIT_S, Ground
+from tests.chaos.commands.scenes import SCENES, Scene
+
+from trunkline_fold.check import check_session
+from trunkline_testkit import eventually
+from trunkline_testkit.chaos import oracles
+from trunkline_testkit.chaos.evidence import Evidence
+from trunkline_testkit.chaos.points import Point, points
+from trunkline_wire import Data
+from trunkline_wire.commands import Fork
+from trunkline_wire.ids import new_command_id
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+
+Act = Literal["worker", "server", "agent"]
+SAMPLE: Final[dict[Act, int]] = {"worker": 16, "server": 8, "agent": 6}
+AT_A_TIME: Final = 24
+
+
+class Case:
+    """One command of one session, halted at one point."""
+
+    def __init__(self, ground: Ground, scene: Scene, point: Point | None) -> None:
+        self.ground, self.scene, self.point = ground, scene, point
+        self.session = ""
+        self.command = new_command_id()
+        self.args: Data = scene.args()
+        self.target: str | None = None
+
+    async def begin(self) -> None:
+        self.session = await self.ground.create()
+        await self.scene.before(self.ground, self.session)
+        if self.scene.targets_turn:
+            events = (await self.ground.evidence(self.session)).events
+            self.target = next(event["turn"] for event in events if event["type"] == "turn.started")
+
+    async def send(self) -> None:
+        await self.ground.command(self.session, self.args, self.command, self.target)
+
+    async def undisturbed(self) -> list[Point]:
+        """The points around the facts of this command."""
+        self.ground.halt.watch(self.session)
+        await self.send()
+        await self.ground.ended(self.session, self.command)
+        if self.scene.done:
+            await self.ground.has(self.session, self.scene.done)
+        return points(self.ground.halt.marks[self.session], ("fact",))
+
+    async def verdict(self, act: Act) -> list[str]:
+        """What went wrong."""
+        where = f"{self.scene.name}, {act} dies {self.point}"
+        try:
+            outcome = await self.ground.ended(self.session, self.command)
+        except AssertionError:
+            log = [(e["type"], e["data"].get("command")) for e in (await self.ground.evidence(self.session)).events]
+            return [f"{where}: no outcome in {log}"]
+        evidence = await self.ground.evidence(self.session)
+        if outcome["type"] == "command.finished":
+            if isinstance(self.args, Fork):
+                await self.ground.has(self.args.session, "session.created")
+            with contextlib.suppress(AssertionError):  # the effect may be known a moment after the outcome
+                await eventually(self._effect, WAIT_S / 4, interval=0.2)
+            evidence = await self.ground.evidence(self.session)
+        return [f"{where}: {fault}" for fault in self._faults(evidence, outcome)]
+
+    async def _effect(self) -> bool:
+        return self.scene.effect(await self.ground.evidence(self.session), self.command)
+
+    def _faults(self, evidence: Evidence, outcome: dict[str, object]) -> list[str]:
+        found = [str(fault) for fault in check_session([(s.sequence, s.subject, s.event()) for s in evidence.stored])]
+        found += [fault.message for fault in oracles.journal(evidence)]
+        found += [fault.message for fault in oracles.commands(evidence)]
+        mine = [event for event in evidence.events if event["data"].get("command") == self.command]
+        kinds = [event["type"] for event in mine if event["type"].startswith("command.")]
+        if kinds not in (
+            ["command.accepted", "command.finished"],
+            ["command.accepted", "command.failed"],
+            ["command.rejected"],
+        ):
+            found.append(f"its commands' events are {kinds}")
+        found += [f"{what} is in the journal {n} times" for what, n in _repeated(evidence).items()]
+        code = mine[-1]["data"].get("error", {}).get("code")
+        seen = self.scene.effect(evidence, self.command)
+        if outcome["type"] == "command.finished" and not seen:
+            found.append("finished, without its effect")
+        if self.scene.again and outcome["type"] != "command.finished":
+            found.append(f"{kinds[-1]} {code}, though twice is as once")
+        if code not in {None, "outcome_unknown", "stale_target"} or (
+            code == "stale_target" and not self.scene.targets_turn
+        ):
+            found.append(f"{kinds[-1]} {code}")
+        caused = any(
+            event["type"] == "turn.started" and event.get("cause") == self.command for event in evidence.events
+        )
+        if code == "outcome_unknown" and caused:
+            found.append("outcome_unknown, though its turn is in the log")
+        return found
+
+
+def _repeated(evidence: Evidence) -> Counter[str]:
+    """What one incarnation of the agent was told more than once."""
+    notes: Counter[str] = Counter(
+        f"{note['kind']} {note.get('model') or note.get('mode') or ''} of {note['incarnation']}"
+        for note in evidence.journal
+        if note["kind"] in {"interrupt", "native", "set"}
+    )
+    return Counter({what: n for what, n in notes.items() if n > 1})
+
+
+async def count(ground: Ground, scenes: list[Scene]) -> list[tuple[Scene, Point]]:
+    """All points of the scenes, from undisturbed runs."""
+    cases = [Case(ground, scene, None) for scene in scenes]
+    await asyncio.gather(*(case.begin() for case in cases))
+    found = await asyncio.gather(*(case.undisturbed() for case in cases))
+    return [(case.scene, point) for case, some in zip(cases, found, strict=True) for point in some]
+
+
+async def crash(ground: Ground, act: Act, chosen: list[tuple[Scene, Point]]) -> list[str]:
+    """One crash, at every chosen point at once; what went wrong."""
+    cases = [Case(ground, scene, point) for scene, point in chosen]
+    await asyncio.gather(*(case.begin() for case in cases))
+    for case in cases:
+        ground.halt.watch(case.session, case.point)
+        await case.send()
+    for case in cases[::2]:
+        await case.send()
+    await eventually(lambda: {case.session for case in cases} <= ground.halt.halted, WAIT_S)
+    for case in cases[::3]:
+        await case.send()
+    match act:
+        case "worker":
+            ground.worker.kill()
+            await ground.worker.gone()
+            ground.halt.release()
+            await ground.worker.restart()
+        case "server":
+            await ground.kill_server()
+            ground.halt.release()
+        case "agent":
+            for case in cases:
+                await kill_agent(ground, case.session)
+            ground.halt.release()
+    for case in cases:
+        await case.send()
+    return [fault for faults in await asyncio.gather(*(case.verdict(act) for case in cases)) for fault in faults]
+
+
+async def kill_agent(ground: Ground, session: str) -> None:
+    pids = {note["pid"] for note in (await ground.evidence(session)).journal if note["kind"] == "start"}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("act", SAMPLE)
+@pytest.mark.parametrize("seed", [3])
+async def test_a_crash_at_some_points(ground: Ground, act: Act, seed: int) -> None:
+    chance = random.Random(f"{seed} {act}")
+    scenes = chance.sample(SCENES, 8)
+    all_points = await count(ground, scenes)
+    assert await crash(ground, act, chance.sample(all_points, SAMPLE[act])) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("act", SAMPLE)
+async def test_a_crash_at_every_point(ground: Ground, act: Act) -> None:
+    all_points = await count(ground, list(SCENES))
+    found: list[str] = []
+    for begin in range(0, len(all_points), AT_A_TIME):
+        found += await crash(ground, act, all_points[begin : begin + AT_A_TIME])
+    assert found == []
