@@ -64,6 +64,12 @@ class Agent:
         self.count = 0
         self.background: set[asyncio.Task[None]] = set()
 
+    def keep(self) -> None:
+        """Writes the prompts down, whole or not at all: a kill in between must not cost the session."""
+        beside = self.state.with_suffix(f".{os.getpid()}")
+        beside.write_text(json.dumps({"history": self.history}))
+        beside.replace(self.state)
+
     def say(self, message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
@@ -120,7 +126,7 @@ class Agent:
         while True:
             prompt = await self.queue.get()
             self.history.append(prompt["text"])
-            self.state.write_text(json.dumps({"history": self.history}))
+            self.keep()
             await self.turn(prompt["text"], prompt["id"], "prompt")
             self.queue.task_done()
 
@@ -313,7 +319,7 @@ async def main(arguments: argparse.Namespace, kind: type[Agent] = Agent) -> None
         if arguments.fork or arguments.new_id:
             native = str(uuid.uuid4())
     agent = kind(native, states / f"{native}.json", history)
-    agent.state.write_text(json.dumps({"history": history}))
+    agent.keep()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(agent.run())
         async for line in lines():
