@@ -30,6 +30,7 @@ SCRIPTS: Final = (
     (2, "question Go on with {n}?"),
     (2, "say {words}; background 0.2"),
     (1, "big 20000"),
+    (0.3, "big 600000"),
     (1, "novelty; noise; say on"),
     (1, "fail on purpose"),
     (1, "crash"),
