@@ -19,7 +19,7 @@ class Folds(msgspec.Struct, frozen=True, kw_only=True):
         """Whether something began that nobody has ended: then the session needs an owner."""
         state = self.memory.session
         if state.closed is not None:
-            return False
+            return bool(self.memory.commands.open)  # a `close` that was done, or a `resume` that was not
         first = bool(state.options.prompt) and state.turns == 0
         first = first and first_prompt_id(state.session) not in self.memory.handed_over
         return bool(

@@ -112,7 +112,8 @@ class Orders:
         for record in memory.commands.open:
             seen = record.command in memory.caused
             handed_over = record.command in memory.handed_over
-            match rules.remainder(record, handed_over=handed_over, seen=seen):
+            closed = memory.session.closed is not None
+            match rules.remainder(record, handed_over=handed_over, seen=seen, closed=closed):
                 case "done":
                     self._life.outcome(record.command)
                 case "unknown":

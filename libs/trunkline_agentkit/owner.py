@@ -197,10 +197,11 @@ class SessionOwner:
         self.finish("closed")
 
     def _write_end(self, reason: str, exit: Exit | None, *, spare: str | None) -> None:
-        """The outcomes of all open commands, then `session.closed`; `spare` names the command that closes, and is done."""
+        """The outcomes of all open commands, then `session.closed`, then the outcome of `spare`, the command that closes."""
         closed = ErrorInfo(code="session_closed", message=f"the session was closed ({reason}) before this was done")
         for record in self._memory.commands.open:
-            self._life.outcome(record.command, None if record.command == spare else closed)
+            if record.command != spare:
+                self._life.outcome(record.command, closed)
         last_error = redact(exit.stderr_tail[-_SHOWN:]) if exit is not None and exit.code != 0 else ""
         self._pen.write(
             SessionClosed(
@@ -212,6 +213,8 @@ class SessionOwner:
             ),
             cause=spare,
         )
+        if spare is not None:
+            self._life.outcome(spare)
 
     async def _leave(self, end: End) -> None:
         """Stops the agent, stores what is queued, frees the session on this host.

@@ -53,6 +53,9 @@ _REPEATABLE: Final = frozenset(
 """Verbs that have the same effect twice as once (a fork's session id is minted by its requester)."""
 
 
+_CLOSING: Final = frozenset({"close", "kill"})
+
+
 class Accept(msgspec.Struct, frozen=True):
     """The command is to be done."""
 
@@ -149,13 +152,14 @@ def _refuse(code: str, message: str, **details: object) -> Refuse:
 Remainder = Literal["again", "done", "unknown"]
 
 
-def remainder(record: CommandRecord, *, handed_over: bool, seen: bool) -> Remainder:
+def remainder(record: CommandRecord, *, handed_over: bool, seen: bool, closed: bool = False) -> Remainder:
     """What becomes of a command that the last owner accepted and left without an outcome.
 
     `handed_over`: the log holds the user message that is written before a prompt is sent; without it the agent can't have
-    had the prompt. `seen`: a turn that the command caused has begun.
+    had the prompt. `seen`: a turn that the command caused has begun. `closed`: the session is, and all commands but the one
+    that closed it, or one that reopens it, had their outcomes before.
     """
-    if seen:
+    if seen or (closed and record.verb in _CLOSING):
         return "done"
     if record.verb == "prompt":
         return "unknown" if handed_over else "again"

@@ -123,10 +123,10 @@ class Killer:
                 pen.write(rejected, cause=unread.id)
         if command.id not in memory.commands.commands:
             pen.write(CommandAccepted(command=command.id, verb=command.verb, cmd_seq=sequence), cause=command.id)
-        pen.write(CommandFinished(command=command.id), cause=command.id)
         reason = command.args.reason if isinstance(command.args, Kill) else None
         closed = SessionClosed(reason=reason or "killed", cmd_seq=max(sequence, memory.commands.cmd_seq))
         pen.write(closed, cause=command.id)
+        pen.write(CommandFinished(command=command.id), cause=command.id)
 
     async def _remember(self, session: str) -> Memory:
         memory = Memory(session)

@@ -131,3 +131,9 @@ def test_a_command_for_another_session_is_refused() -> None:
 def test_what_a_dead_owner_left_open(verb: str, handed_over: bool, seen: bool, expected: str) -> None:
     record = CommandRecord(command="c", cmd_seq=1, time=timestamp(NOW), verb=verb)
     assert rules.remainder(record, handed_over=handed_over, seen=seen) == expected
+
+
+@pytest.mark.parametrize(("verb", "expected"), [("close", "done"), ("kill", "done"), ("resume", "again")])
+def test_what_is_open_in_a_closed_session_closed_it_or_opens_it_again(verb: str, expected: str) -> None:
+    record = CommandRecord(command="c", cmd_seq=1, time=timestamp(NOW), verb=verb)
+    assert rules.remainder(record, handed_over=False, seen=False, closed=True) == expected
