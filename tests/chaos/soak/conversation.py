@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tests.chaos.soak.ground import Gateway
 from tests.chaos.soak.line import DROPPED, Bell, Line
+from tests.chaos.soak.load import stretch
 
 from trunkline_testkit.chaos.evidence import Told
 from trunkline_testkit.product import Client, Frame
@@ -15,7 +16,7 @@ from trunkline_wire import TrunklineError
 from trunkline_wire.ids import new_command_id, new_session_id
 
 STUCK_S: Final = 45.0
-"""Seconds after which an action counts as stuck, whatever was killed meanwhile."""
+"""Seconds after which an action counts as stuck, whatever was killed meanwhile; more where the machine is overloaded."""
 
 AGAIN: Final = frozenset(
     {"log_unavailable", "timeout", "not_ready", "no_worker", "internal", "unknown_ask", "unknown_session"}
@@ -112,7 +113,7 @@ class Conversation:
         """The end of a command or turn once a line, or all, have seen it. Raises StuckError."""
         quorum = all if on_all else any
         try:
-            await self._bell.until(lambda: quorum(end in line.ends for line in self.lines), STUCK_S)
+            await self._bell.until(lambda: quorum(end in line.ends for line in self.lines), STUCK_S * stretch())
         except TimeoutError:
             who = [line.transcript.client for line in self.lines if end not in line.ends]
             raise StuckError(f"{self.session}: {end} was not seen by {who} within {STUCK_S:g} s") from None
@@ -125,7 +126,7 @@ class Conversation:
         line = first
         last: object = "no gateway"
         try:
-            async with asyncio.timeout(STUCK_S):
+            async with asyncio.timeout(STUCK_S * stretch()):
                 while True:
                     line = line if line is not None and line.connected else self._connected()
                     if line is not None:
@@ -152,7 +153,9 @@ class Conversation:
         await self.call("session.close", id=command, session=self.session)
         self.acked.add(command)
         try:
-            await self._bell.until(lambda: all(line.closed and command in line.ends for line in self.lines), STUCK_S)
+            await self._bell.until(
+                lambda: all(line.closed and command in line.ends for line in self.lines), STUCK_S * stretch()
+            )
         except TimeoutError:
             who = [line.transcript.client for line in self.lines if not (line.closed and command in line.ends)]
             raise StuckError(f"{self.session}: {who} did not see it closed") from None
@@ -173,7 +176,7 @@ class Conversation:
 
     async def _create(self, **params: Any) -> None:
         # A session that is there is followed by the lines; until then only bare connections can call.
-        deadline = asyncio.get_running_loop().time() + STUCK_S
+        deadline = asyncio.get_running_loop().time() + STUCK_S * stretch()
         while asyncio.get_running_loop().time() < deadline:
             gateway = self._chance.choice(self.lines).gateway
             try:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 from tests.chaos.soak.ground import Gateway
+from tests.chaos.soak.load import stretch
 
 from trunkline_testkit.chaos.evidence import Transcript
 from trunkline_testkit.product import Client, Frame
@@ -91,7 +92,7 @@ class Line:
         if client is None or client.closed:
             raise ConnectionError("not connected")
         try:
-            return await client.call(method, within=CALL_S, **params)
+            return await client.call(method, within=CALL_S * stretch(), **params)
         except DROPPED as error:
             raise ConnectionError(str(error)) from error
 

@@ -1,7 +1,6 @@
 """The soak: sessions that live in turns, a killer that waits only until all works again, and judges after every round."""
 
 import asyncio
-import os
 import random
 import shutil
 import sys
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal
 from tests.chaos.soak import ground, up_ground
 from tests.chaos.soak.conversation import Conversation, StuckError
 from tests.chaos.soak.ground import PYTHONPATH, Ground
+from tests.chaos.soak.load import crowd, stretch
 from tests.chaos.soak.report import Report
 
 from trunkline_bus import direct, kv, mirror
@@ -151,7 +151,7 @@ class Soak:
             return decode_document(entry.value).progress >= last.sequence
 
         try:
-            await eventually(stored, SETTLE_S, ignore=(Exception,))
+            await eventually(stored, SETTLE_S * stretch(), ignore=(Exception,))
         except AssertionError as error:
             raise StuckError(f"{canary.session}: its stored state does not follow the log: {error}") from None
 
@@ -160,11 +160,11 @@ class Soak:
         limit = LEADER_S if fault.part in {"leader", "node"} else ONE_HOST_S
         if took <= limit:
             return
-        crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
-        if took <= limit * max(1.0, crowd / 2):
-            self.report.slow.append(f"{fault}: {took:.1f} s at {crowd:.1f} running a core")
+        running = f"{crowd():.1f} running a core"
+        if took <= limit * stretch():
+            self.report.slow.append(f"{fault}: {took:.1f} s at {running}")
         else:
-            self._violate(Violation(7, "", f"{fault}: recovery took {took:.1f} s, at {crowd:.1f} running a core"))
+            self._violate(Violation(7, "", f"{fault}: recovery took {took:.1f} s, at {running}"))
 
     async def _watch(self) -> None:
         """(2) Never two agents alive in one session."""
@@ -188,7 +188,9 @@ class Soak:
     async def _no_orphans(self, everyone: list[Conversation]) -> None:
         known = {one.session for one in everyone}
         try:
-            await eventually(lambda: not [being for being in census() if being.session in known], 10)
+            await eventually(
+                lambda: not [being for being in census() if being.session in known], ONE_HOST_S * stretch()
+            )
         except AssertionError:
             for being in census():
                 if being.session in known:
@@ -249,7 +251,7 @@ class Soak:
             return session in documents and decode_document(documents[session]).progress >= last
 
         try:
-            await eventually(current, SETTLE_S)
+            await eventually(current, SETTLE_S * stretch())
         except AssertionError:
             self._violate(Violation(4, session, f"the document of {view.name} does not reach the end of the log", last))
         return documents
