@@ -209,7 +209,7 @@ class Soak:
                 found = [violation for violation in found if violation.invariant in {1, 2, 3}]
             for violation in found[:3]:
                 self._violate(violation, evidence)
-            if self.report.violations:
+            if self.report.violations or not complete:
                 self._keep_log(on, evidence)
             self._count(one, evidence)
 
