@@ -135,8 +135,10 @@ class InterruptParams(Params, frozen=True, kw_only=True):
 @method("session.interrupt", "participant", InterruptParams)
 async def interrupt(gateway: Gateway, caller: Caller, params: InterruptParams) -> dict[str, Any]:
     """Stop the named turn, or the one that is open."""
-    state = await _open_session(gateway, params.session, "interrupt")
-    target = _target(state, params.turn, needed=not params.cancel_queued)
+    state = await _open_session(gateway, params.session, "interrupt", params.id)
+    target = params.turn
+    if not _is_repeated(gateway, params.id):
+        target = _target(state, params.turn, needed=not params.cancel_queued)
     data = Interrupt(cancel_queued=params.cancel_queued)
     return await _send(gateway, caller, params.session, data, id=params.id, target=target, wait=params.wait)
 
@@ -179,8 +181,8 @@ async def command(gateway: Gateway, caller: Caller, params: CommandParams) -> di
             gateway.require_room()
         case _:
             pass
-    if isinstance(data, Interrupt | Steer):
-        state = await _open_session(gateway, params.session, params.verb)
+    if isinstance(data, Interrupt | Steer) and not _is_repeated(gateway, params.id):
+        state = await _open_session(gateway, params.session, params.verb, params.id)
         target = _target(state, target, needed=not (isinstance(data, Interrupt) and data.cancel_queued))
     return await _send(gateway, caller, params.session, data, id=params.id, target=target, wait=params.wait)
 
@@ -226,7 +228,7 @@ async def _send(
     wait: bool = False,
 ) -> dict[str, Any]:
     command_id = check_id(id, "cmd") if id is not None else new_command_id()
-    await _open_session(gateway, session, data.TYPE)
+    await _open_session(gateway, session, data.TYPE, command_id)
     sequence = await gateway.requests.command(
         make_command(
             data,
@@ -260,10 +262,15 @@ async def _outcome(gateway: Gateway, session: str, command_id: str) -> dict[str,
             return {"outcome": "rejected", "error": end.error}
 
 
-async def _open_session(gateway: Gateway, session: str, verb: str) -> SessionState:
+def _is_repeated(gateway: Gateway, id: str | None) -> bool:
+    """Whether the command has its outcome: sent again it gets that one, whatever became of the session since."""
+    return id is not None and gateway.directory.command_end(id) is not None
+
+
+async def _open_session(gateway: Gateway, session: str, verb: str, id: str | None) -> SessionState:
     check_id(session, "ses")
     state = gateway.directory.states.get(session) or await gateway.directory.session(session)
-    if state.closed is not None and verb != "resume":
+    if state.closed is not None and verb != "resume" and not _is_repeated(gateway, id):
         raise TrunklineError(
             "session_closed", f"the session is closed ({state.closed.reason}); the command `resume` reopens it"
         )

@@ -99,6 +99,10 @@ class Ground:
     def servers(self) -> list[NatsServer]:
         return self.nats.nodes if isinstance(self.nats, NatsCluster) else [self.nats]
 
+    @property
+    def replicas(self) -> int:
+        return len(self.servers)
+
     async def kill(self) -> None:
         """Kills the server, or the node that leads EVENTS, and brings it back."""
         victim = self.nats
