@@ -61,8 +61,8 @@ async def busy(ground: Ground, session: str) -> None:
 
 
 async def streaming(ground: Ground, session: str) -> None:
-    """A turn runs for some seconds."""
-    await ground.prompt(session, "slow 100; say on")
+    """A turn runs for longer than any test."""
+    await ground.prompt(session, "slow 2000; say on")
     await ground.has(session, "turn.started")
 
 
