@@ -1,5 +1,7 @@
 """`just bench`: every figure beside the limit measured in the same run. `just bench appends reading` picks parts."""
 
+import asyncio
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 
@@ -45,6 +47,10 @@ async def main(names: list[str]) -> int:
     if unknown:
         console.print(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
         return 2
+    # Told to end, it cleans up as it does at Ctrl-C: no server and no product is left behind.
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     missed = 0
     for name in names or PARTS:
         console.print(f"[bold]{name}[/bold]")

@@ -7,18 +7,16 @@ import asyncio
 import itertools
 import json
 import re
-import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import aiohttp
+from tests.bench.child import module
 
 from trunkline_testkit.product import Product
 
-ROOT = Path(__file__).parents[2]
 _CLOCK = re.compile(rb"t(\d{15,})")
 
 
@@ -159,11 +157,8 @@ async def attached(product: Product) -> AsyncGenerator[Attached]:
 @asynccontextmanager
 async def piped() -> AsyncGenerator[Piped]:
     """A client of a pipe of its own, with an agent of its own."""
-    server = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.bench.pipe", cwd=ROOT, stdout=asyncio.subprocess.PIPE
-    )
-    assert server.stdout is not None
-    try:
+    async with module("tests.bench.pipe") as server:
+        assert server.stdout is not None
         port = json.loads(await server.stdout.readline())["port"]
         async with (
             aiohttp.ClientSession() as http,
@@ -173,6 +168,3 @@ async def piped() -> AsyncGenerator[Piped]:
             await line.send({"type": "hello"})
             await line.next()
             yield Piped(line)
-    finally:
-        server.terminate()
-        await server.wait()

@@ -3,9 +3,7 @@
 import asyncio
 import json
 import os
-import signal
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator
@@ -16,7 +14,7 @@ from typing import Final
 import msgspec
 import psutil
 from tests.bench.blast import MARK
-from tests.bench.clients import ROOT
+from tests.bench.child import module
 from tests.bench.report import Figure
 from tests.bench.sockets import Counter, close, connect, subscribed
 
@@ -118,14 +116,13 @@ async def gateway(home: Path) -> AsyncGenerator[Gateway]:
         async with Bus.open(BusSettings(url=server.url, name="bench")) as bus:
             await topology.apply(bus.js)
             await bus.read_log_id()
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "trunkline_gateway", "--port", "0"),
-                env={"PATH": os.environ["PATH"], "TRUNKLINE_HOME": str(home), "TRUNKLINE_NATS_URL": server.url},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-            )
-            try:
+            environment = {
+                "PATH": os.environ["PATH"],
+                "TRUNKLINE_HOME": str(home),
+                "TRUNKLINE_NATS_URL": server.url,
+                "TRUNKLINE_LOG_LEVEL": "error",
+            }
+            async with module("trunkline_gateway", "--port", "0", environment=environment) as process:
                 address = home / "gateway.json"
                 await eventually(address.exists, 30)
                 url = json.loads(address.read_text())["url"]
@@ -133,40 +130,30 @@ async def gateway(home: Path) -> AsyncGenerator[Gateway]:
                 running = Gateway(bus, psutil.Process(process.pid), url, token)
                 await running.create_session()
                 yield running
-            finally:
-                process.send_signal(signal.SIGTERM)
-                await process.wait()
 
 
 async def plain(count: int, size: int, number: int) -> Run:
     """The median of several rounds through plain aiohttp."""
-    server = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.bench.blast"),
-        cwd=ROOT,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
     clients: list[Counter] = []
-    try:
-        url = f"http://127.0.0.1:{json.loads(await server.stdout.readline())['port']}"
-        clients = [await connect(url) for _ in range(number)]
-        process = psutil.Process(server.pid)
-        runs: list[Run] = []
-        for _ in range(ROUNDS):
-            arrived = [client.expect(MARK) for client in clients]
-            spent, begin = cpu(process), time.perf_counter()
-            server.stdin.write(f"{count} {size}\n".encode())
-            await asyncio.wait_for(asyncio.gather(*arrived), 120)
-            wall = time.perf_counter() - begin
-            await server.stdout.readline()
-            runs.append(Run(wall, cpu(process) - spent, count * number))
-        return median(runs)
-    finally:
-        close(clients)
-        server.terminate()
-        await server.wait()
+    async with module("tests.bench.blast") as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            url = f"http://127.0.0.1:{json.loads(await server.stdout.readline())['port']}"
+            clients = [await connect(url) for _ in range(number)]
+            process = psutil.Process(server.pid)
+            runs: list[Run] = []
+            for _ in range(ROUNDS):
+                arrived = [client.expect(MARK) for client in clients]
+                spent, begin = cpu(process), time.perf_counter()
+                server.stdin.write(f"{count} {size}\n".encode())
+                await asyncio.wait_for(asyncio.gather(*arrived), 120)
+                wall = time.perf_counter() - begin
+                await server.stdout.readline()
+                runs.append(Run(wall, cpu(process) - spent, count * number))
+            return median(runs)
+        finally:
+            close(clients)
 
 
 def median(runs: list[Run]) -> Run:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from tests.bench.clients import ROOT, Player, ages, attached, piped
+from tests.bench.child import ROOT
+from tests.bench.clients import Player, ages, attached, piped
 from tests.bench.report import Figure, percentile
 
 from trunkline_testkit.nats import NatsServer
