@@ -38,7 +38,7 @@ async def test_nothing_of_a_fenced_owner_is_stored_and_it_knows(ground: Ground) 
     for name, kill_before in KILLS.items():
         duels = [Duel(ground, away) for away in AWAY]
         faults += [f"{name}: {fault}" for fault in await fight(ground, duels, kill_before)]
-    assert faults == []
+    assert not faults, "\n".join(faults)
 
 
 async def test_a_naive_fence_does_not_hold(ground: Ground) -> None:

@@ -102,7 +102,7 @@ async def test_an_owner_attacked_at_some_of_its_points(ground: Ground, seed: int
     found: list[str] = []
     for act in ACTS:
         found += await attack(ground, act, chance.sample(points, SAMPLE))
-    assert found == []
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.long
@@ -114,4 +114,4 @@ async def test_an_owner_attacked_at_every_point(ground: Ground, act: Act) -> Non
     found: list[str] = []
     for begin in range(0, len(points), AT_A_TIME):
         found += await attack(ground, act, points[begin : begin + AT_A_TIME])
-    assert found == []
+    assert not found, "\n".join(found)

@@ -152,7 +152,8 @@ async def contests(ground: Ground, seeds: range) -> list[str]:
 async def test_one_owner_at_a_time(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is lost here is known at once: nothing has to be waited for.
     monkeypatch.setattr(leader, "_PAUSES", (0.0,))
-    assert await contests(ground, range(200 if ground.replicas == 1 else 60)) == []
+    found = await contests(ground, range(200 if ground.replicas == 1 else 60))
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.long
@@ -160,4 +161,5 @@ async def test_one_owner_at_a_time(ground: Ground, monkeypatch: pytest.MonkeyPat
 @pytest.mark.timeout(1200)
 async def test_one_owner_at_a_time_in_many_interleavings(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leader, "_PAUSES", (0.0,))
-    assert await contests(ground, range(3000)) == []
+    found = await contests(ground, range(3000))
+    assert not found, "\n".join(found)
