@@ -237,12 +237,11 @@ async def test_close_resume_and_commands_to_a_closed_session(hand: Hand, run_hos
     await hand.prompt(session, "say one; children; slow")
     await hand.has(session, "message.assistant")
     close = await hand.command(session, Close(reason="enough"))
-    events = await hand.has(session, "session.closed")
+    events = await hand.has(session, "command.finished", command=close)
     closed = those(events, "session.closed")[0]
     assert closed.data.reason == "enough"
     assert closed.data.cmd_seq == those(events, "command.accepted", command=close)[0].data.cmd_seq
-    assert those(events, "command.finished", command=close)
-    assert types(events)[-1] == "session.closed"
+    assert types(events)[-2:] == ["session.closed", "command.finished"], "finished once it is closed"
     await assert_no_orphans("TRUNKLINE_SESSION", session)
     await eventually(lambda: host.sessions == [], 5)
 
@@ -263,10 +262,9 @@ async def test_kill_ends_a_stuck_agent_at_once(hand: Hand, run_host: Host) -> No
     await hand.prompt(session, "children; silent")
     await hand.has(session, "turn.started")
     kill = await hand.command(session, Kill())
-    events = await hand.has(session, "session.closed")
+    events = await hand.has(session, "command.finished", command=kill)
     assert those(events, "session.closed")[0].data.reason == "killed"
     assert those(events, "turn.completed", outcome="aborted")
-    assert those(events, "command.finished", command=kill)
     await assert_no_orphans("TRUNKLINE_SESSION", session)
     await hand.verify(session)
 
