@@ -9,32 +9,19 @@ from trunkline_testkit.chaos.evidence import Violation
 
 @dataclass
 class Report:
-    """`recoveries` are seconds by part. `slow` are recoveries that were within their limit only by the machine's load."""
+    """`recoveries` are seconds by part, for other faults than kills by `part (kind)`.
+
+    `slow` are recoveries that were within their limit only by the machine's load.
+    """
 
     seed: int
     on: str
-    kills: Counter[str] = field(default_factory=Counter[str])
-    others: Counter[str] = field(default_factory=Counter[str])
+    killed: int = 0
     recoveries: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     counts: Counter[str] = field(default_factory=Counter[str])
     violations: list[Violation] = field(default_factory=list[Violation])
     slow: list[str] = field(default_factory=list[str])
     seconds: float = 0.0
-
-    @property
-    def killed(self) -> int:
-        return self.kills.total()
-
-    def add(self, other: "Report") -> None:
-        """Takes the figures of another run in."""
-        self.kills += other.kills
-        self.others += other.others
-        self.counts += other.counts
-        self.violations += other.violations
-        self.slow += other.slow
-        self.seconds += other.seconds
-        for part, times in other.recoveries.items():
-            self.recoveries[part] += times
 
     def line(self) -> str:
         """Progress."""
@@ -49,14 +36,11 @@ class Report:
         """The whole report."""
         lines = [
             f"{self.on}, seed {self.seed}: {self.killed} kills in {self.seconds:.0f} s",
-            f"{'part':<16}{'kills':>6}{'other':>7}{'p50 s':>8}{'p95 s':>8}{'max s':>8}",
+            f"{'killed':<22}{'times':>6}{'p50 s':>8}{'p95 s':>8}{'max s':>8}",
         ]
-        for part in sorted({*self.kills, *self.others}):
-            times = self.recoveries[part]
-            lines.append(
-                f"{part:<16}{self.kills[part]:>6}{self.others[part]:>7}{percentile(times, 0.5):>8.2f}"
-                f"{percentile(times, 0.95):>8.2f}{max(times, default=0):>8.2f}"
-            )
+        for name, times in sorted(self.recoveries.items()):
+            shares = f"{percentile(times, 0.5):>8.2f}{percentile(times, 0.95):>8.2f}{max(times):>8.2f}"
+            lines.append(f"{name:<22}{len(times):>6}{shares}")
         lines.append(", ".join(f"{name} {count}" for name, count in sorted(self.counts.items())))
         lines += [f"slow by load: {one}" for one in self.slow]
         lines.append(f"violations {len(self.violations)}")

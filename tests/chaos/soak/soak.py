@@ -117,8 +117,7 @@ class Soak:
         await self._probe(on, canary)
         took = time.monotonic() - begin
         await on.mended()
-        hit = self.report.kills if fault.kind == "kill" else self.report.others
-        hit[fault.part] += 1
+        self.report.killed += fault.kind == "kill"
         self.report.recoveries[fault.part if fault.kind == "kill" else f"{fault.part} ({fault.kind})"].append(took)
         self._check_time(fault, took)
         self.report.seconds = time.monotonic() - self._begun
