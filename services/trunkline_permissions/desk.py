@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from trunkline_fold import asks
 from trunkline_fold.asks import AskRecord, AsksState, fold_asks
 from trunkline_permissions.answers import is_repeated
 from trunkline_wire import Answer, Event, encode, timestamp
@@ -13,8 +14,8 @@ from trunkline_wire.asks import AskDecided, AskDelivered
 from trunkline_wire.session import SessionClaimed, SessionClosed, SessionCreated, SessionErased
 from trunkline_wire.subjects import Channel
 
-VERSION: Final = 1
-"""Of the desk as it is stored; raised with the fold of the asks or of the desk."""
+VERSION: Final = asks.VERSION + 0
+"""Of the desk as it is stored: rises with the fold of the asks in it; the number added rises with the desk's own."""
 
 MAX_LATE: Final = 100
 """Late answers remembered a session, the newest."""
@@ -70,16 +71,16 @@ def fold_desk(desk: Desk, event: Event, sequence: int, channel: Channel | None, 
     """The desk after `event`, which stands at `sequence` of EVENTS since `stored`, by the server's clock."""
     if sequence <= desk.asks.sequence:
         return desk
-    asks = fold_asks(desk.asks, event, sequence, channel)
-    if asks.asks is not desk.asks.asks:
-        arrived = {ask.ask: desk.arrived.get(ask.ask) or timestamp(stored) for ask in asks.open}
+    folded = fold_asks(desk.asks, event, sequence, channel)
+    if folded.asks is not desk.asks.asks:
+        arrived = {ask.ask: desk.arrived.get(ask.ask) or timestamp(stored) for ask in folded.open}
         desk = replace(desk, arrived=arrived)
-    desk = replace(desk, asks=asks)
+    desk = replace(desk, asks=folded)
     match event.data:
         case SessionCreated() as data:
             return replace(desk, adapter=data.adapter, cwd=data.cwd, workspace=data.workspace)
         case AskDecided(answer=str(answer)) as data:
-            record = asks.asks.get(data.ask)
+            record = folded.asks.get(data.ask)
             if record is None or record.decision is None or record.decision.answer != answer:
                 return replace(desk, late=[*desk.late, answer][-MAX_LATE:])
             return desk
