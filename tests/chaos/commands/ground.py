@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from trunkline_bus.connection import Bus
-from trunkline_bus.reader import read_session
+from trunkline_bus.reader import Reader
+from trunkline_bus.stored import Stored
 from trunkline_testkit import eventually
 from trunkline_testkit.chaos.evidence import Evidence, read_journal
 from trunkline_testkit.chaos.points import Mark, Point, Tally, kind_of
@@ -82,10 +83,17 @@ def _session(subject: str) -> str:
 
 
 class Ground:
-    """`worker` speaks to NATS through `halt`; `bus` is the test's own connection."""
+    """`worker` speaks to NATS through `halt`; `bus` is the test's own connection, over which it follows the log."""
 
     def __init__(self, stage: Stage, worker: Part, halt: Halt, bus: Bus) -> None:
         self.stage, self.worker, self.halt, self.bus = stage, worker, halt, bus
+        self._log: dict[str, list[Stored]] = {}
+
+    async def follow(self) -> None:
+        """Reads the log until it is cancelled."""
+        async with Reader(self.bus, subjects.EVENTS, [subjects.ALL_EVENTS], after=0) as reader:
+            async for stored in reader:
+                self._log.setdefault(stored.session or "", []).append(stored)
 
     async def create(self, **options: Any) -> str:
         """A session of the agent with a journal."""
@@ -112,23 +120,22 @@ class Ground:
     async def prompt(self, session: str, text: str, id: str | None = None) -> str:
         return await self.command(session, Prompt(content=[TextBlock(text=text)]), id)
 
-    async def evidence(self, session: str) -> Evidence:
-        stored = await read_session(self.bus, session)
-        return Evidence(session, stored, journal=read_journal(self._journal(session)))
+    def evidence(self, session: str) -> Evidence:
+        return Evidence(session, list(self._log.get(session, ())), journal=read_journal(self._journal(session)))
 
     async def has(self, session: str, type: str, **data: Any) -> dict[str, Any]:
         """The first event of `type` whose data has `data`, once it is there."""
 
-        async def found() -> dict[str, Any] | None:
-            return first((await self.evidence(session)).events, type, **data)
+        def found() -> dict[str, Any] | None:
+            return first(self.evidence(session).events, type, **data)
 
         return await eventually(found, WAIT_S, interval=0.1)
 
     async def ended(self, session: str, command: str) -> dict[str, Any]:
         """The command's outcome, once it is there."""
 
-        async def found() -> dict[str, Any] | None:
-            events = (await self.evidence(session)).events
+        def found() -> dict[str, Any] | None:
+            events = self.evidence(session).events
             return next((e for e in events if e["type"] in ENDS and e["data"]["command"] == command), None)
 
         return await eventually(found, WAIT_S, interval=0.1)
@@ -157,5 +164,11 @@ async def ground_on(stage: Stage) -> AsyncGenerator[Ground]:
         halt = Halt(proxies)
         worker = await stage.start("adapters", via=proxies, only="chaos")
         bus = await stack.enter_async_context(stage.bus())
-        yield Ground(stage, worker, halt, bus)
-        await worker.end()
+        ground = Ground(stage, worker, halt, bus)
+        following = asyncio.create_task(ground.follow())
+        try:
+            yield ground
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await worker.end()

@@ -55,7 +55,7 @@ class Case:
         self.session = await self.ground.create()
         await self.scene.before(self.ground, self.session)
         if self.scene.targets_turn:
-            events = (await self.ground.evidence(self.session)).events
+            events = self.ground.evidence(self.session).events
             self.target = next(event["turn"] for event in events if event["type"] == "turn.started")
 
     async def send(self, *, first: bool = False) -> None:
@@ -80,19 +80,19 @@ class Case:
         try:
             outcome = await self.ground.ended(self.session, self.command)
         except AssertionError:
-            log = [(e["type"], e["data"].get("command")) for e in (await self.ground.evidence(self.session)).events]
+            log = [(e["type"], e["data"].get("command")) for e in self.ground.evidence(self.session).events]
             return [f"{where}: no outcome in {log}"]
-        evidence = await self.ground.evidence(self.session)
+        evidence = self.ground.evidence(self.session)
         if outcome["type"] == "command.finished":
             if isinstance(self.args, Fork):
                 await self.ground.has(self.args.session, "session.created")
             with contextlib.suppress(AssertionError):  # the effect may be known a moment after the outcome
                 await eventually(self._effect, WAIT_S / 4, interval=0.2)
-            evidence = await self.ground.evidence(self.session)
+            evidence = self.ground.evidence(self.session)
         return [f"{where}: {fault}" for fault in self._faults(evidence, outcome)]
 
-    async def _effect(self) -> bool:
-        return self.scene.effect(await self.ground.evidence(self.session), self.command)
+    def _effect(self) -> bool:
+        return self.scene.effect(self.ground.evidence(self.session), self.command)
 
     def _faults(self, evidence: Evidence, outcome: dict[str, Any]) -> list[str]:
         found = [str(fault) for fault in check_session([(s.sequence, s.subject, s.event()) for s in evidence.stored])]
@@ -187,13 +187,24 @@ def _all_halted(ground: Ground, cases: list[Case]) -> bool:
 
 
 async def kill_agent(ground: Ground, session: str) -> None:
-    pids = {note["pid"] for note in (await ground.evidence(session)).journal if note["kind"] == "start"}
+    pids = {note["pid"] for note in ground.evidence(session).journal if note["kind"] == "start"}
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("act", SAMPLE)
+@pytest.mark.parametrize(
+    ("servers", "act"),
+    [
+        ("R1", "worker"),
+        ("R3", "server"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.long)
+            for pair in [("R1", "server"), ("R1", "agent"), ("R3", "worker")]
+        ),
+    ],
+    indirect=["servers"],
+)
 @pytest.mark.parametrize("seed", [3])
 async def test_a_crash_at_some_points(ground: Ground, act: Act, seed: int) -> None:
     chance = random.Random(f"{seed} {act}")

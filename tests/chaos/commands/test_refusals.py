@@ -53,7 +53,7 @@ async def test_what_comes_too_late_is_refused_without_an_effect(ground: Ground) 
     await ground.prompt(session, "silent")
     await ground.has(session, "turn.started")
     assert await refused(ground, session, Interrupt(), target=ANOTHER_TURN) == "stale_target"
-    events = (await ground.evidence(session)).events
+    events = ground.evidence(session).events
     assert not [event for event in events if event["data"].get("status") == "interrupting"]
     assert next(event["data"]["model"] for event in events if event["data"].get("model")) == "b"
 
@@ -73,7 +73,7 @@ async def test_a_command_behind_the_end_of_its_session_has_its_outcome_by_deriva
     assert (await ground.ended(session, reopening))["type"] == "command.finished"
     after = await ground.prompt(session, "say in time")
     assert (await ground.ended(session, after))["type"] == "command.finished"
-    evidence = await ground.evidence(session)
+    evidence = ground.evidence(session)
     outcomes = [e["data"] for e in evidence.events if e["type"] in ENDS and e["data"]["command"] == late]
     assert [outcome["error"]["code"] for outcome in outcomes] in ([], ["session_closed"])
     assert {note["id"] for note in evidence.journal if note["kind"] == "prompt"} == {after}
