@@ -20,6 +20,7 @@ from trunkline_fold.asks import AskRecord, AsksState, fold_asks
 from trunkline_fold.session import SessionState, fold_session, initial
 from trunkline_gateway.base import Base, load_base
 from trunkline_wire import Event, TrunklineError, subjects
+from trunkline_wire.session import SessionErased
 from trunkline_wire.work import CommandFailed, CommandFinished, CommandRejected
 
 log = logging.getLogger(__name__)
@@ -122,6 +123,11 @@ class Directory:
         self._wake(session)
 
     def _fold(self, session: str, event: Event, stored: Stored, channel: str) -> None:
+        if isinstance(event.data, SessionErased):
+            # What came before is gone from the log, what could not be read too.
+            self._frozen.discard(session)
+            self.states.pop(session, None)
+            self._forget_asks(session)
         if session in self._frozen:
             return
         try:
@@ -138,6 +144,10 @@ class Directory:
                     self._session_of_ask[ask] = session
         except Exception as error:  # noqa: BLE001 - one session that can't be folded must not hide the others
             self._freeze(session, stored, error)
+
+    def _forget_asks(self, session: str) -> None:
+        for ask in self._asks.pop(session, AsksState()).asks:
+            self._session_of_ask.pop(ask, None)
 
     def _freeze(self, session: str, stored: Stored, error: Exception) -> None:
         self._frozen.add(session)
