@@ -10,11 +10,12 @@ its environment, closed what it inherited and left its parents is then out of re
 import asyncio
 import contextlib
 import ctypes
-import json
 import os
+import py_compile
 import socket
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,16 @@ from trunkline_wire import TrunklineError
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _QUIET: Final = 3
 _LOOK: Final = 0.02
-_PROGRAM: Final = str(Path(__file__).with_name("holder.py"))
+
+
+@cache
+def _program() -> str:
+    """The holder's program, compiled where that can be written."""
+    source = str(Path(__file__).with_name("holder.py"))
+    try:
+        return py_compile.compile(source, doraise=True) or source
+    except (OSError, py_compile.PyCompileError):
+        return source
 
 
 class _Process:
@@ -63,7 +73,7 @@ def _strays(known: Collection[int], programs: Collection[str]) -> list[Identity]
     for child in own.children():
         with contextlib.suppress(psutil.Error):
             line = child.cmdline()
-            spared = child.pid in known or line == own_line or _PROGRAM in line
+            spared = child.pid in known or line == own_line or _program() in line
             if not spared and (not line or Path(line[0]).name not in programs):
                 found += [identity(one) for one in (child, *child.children(recursive=True))]
     return [one for one in found if one is not None]
@@ -85,13 +95,15 @@ class Leash:
 
     @property
     def argv(self) -> list[str]:
-        return [sys.executable, "-I", "-S", _PROGRAM, str(self.descriptor)]
+        return [sys.executable, "-I", "-S", _program(), str(self.descriptor)]
 
     async def give(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
         """Has the agent forked, though its program does not run yet; its pid. Raises TrunklineError `agent_failed`."""
         self._theirs.close()
         loop = asyncio.get_running_loop()
-        order = json.dumps({"argv": list(argv), "env": dict(environment)}).encode() + b"\n"
+        strings = [*argv, *(f"{name}={value}" for name, value in environment.items())]
+        body = b"".join(os.fsencode(string) + b"\0" for string in strings)
+        order = b"%d %d\n" % (len(argv), len(body)) + body
         try:
             await loop.sock_sendall(self._ours, order)
             answer = await loop.sock_recv(self._ours, 64)

@@ -1,8 +1,9 @@
 """The holder of one agent: a small process between worker and agent that nothing of the agent escapes.
 
-Run as a program of the standard library alone: `python -I -S holder.py FD`. `FD` is a socket to the worker:
+Run as a program: `python -I -S holder.py FD`. Each agent waits for it to start, so it imports only what starts at once
+(measured: with `json`, `socket`, `contextlib`, `typing` it takes twice the time). `FD` is a socket to the worker:
 
-- the worker says one line of JSON, `{"argv": [...], "env": {...}}`; the holder answers with the agent's pid and a line end,
+- the worker says what to run (`read_order`); the holder answers with the agent's pid and a line end,
 - the worker sends a byte: the gate opens, and the agent's program runs,
 - the worker closes it, or dies: the agent and all of its descendants are killed.
 
@@ -12,26 +13,22 @@ If the agent ends by itself, what it left is killed as well. The holder ends las
 signal. It keeps the files that it inherited (the session's lock) open until then.
 """
 
-import contextlib
 import ctypes
-import json
 import os
 import resource
 import select
 import signal
-import socket
 import sys
 import time
-from typing import Final
 
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_CHILD_SUBREAPER: Final = 36
-_IGNORED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """Sent to whole groups of processes by those who mean the worker: it then says itself what is to be done."""
-_CHANGED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
-_PATIENCE: Final = 10.0
+_CHANGED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_PATIENCE = 10.0
 """Seconds after which a process that does not die of SIGKILL is left to the kernel."""
-_LOOK: Final = 0.02
+_LOOK = 0.02
 
 
 def _prctl(option: int, value: int) -> None:
@@ -39,18 +36,27 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _read_order(control: socket.socket) -> tuple[list[str], dict[str, str]]:
-    received = bytearray()
-    while not received.endswith(b"\n"):
-        piece = control.recv(65536)
+def read_order(control: int) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """The program with its arguments, and its environment.
+
+    A line with the number of arguments and of all bytes to follow, then the arguments and the environment's entries, each
+    ended by NUL.
+    """
+    received, head = b"", b""
+    wanted = 1
+    while len(received) < wanted:
+        piece = os.read(control, 65536)
         if not piece:
             sys.exit(1)
         received += piece
-    order = json.loads(received)
-    return order["argv"], order["env"]
+        head, line_end, _ = received.partition(b"\n")
+        wanted = len(head) + 1 + int(head.split()[1]) if line_end else len(received) + 1
+    strings = received[len(head) + 1 :].split(b"\0")[:-1]
+    count = int(head.split()[0])
+    return strings[:count], dict(entry.split(b"=", 1) for entry in strings[count:])
 
 
-def _start(argv: list[str], environment: dict[str, str]) -> tuple[int, int]:
+def _start(argv: list[bytes], environment: dict[bytes, bytes]) -> tuple[int, int]:
     """Forks the agent, in a session of its own; its pid, and the gate that it waits at."""
     waiting, gate = os.pipe()
     holder = os.getpid()
@@ -67,17 +73,19 @@ def _start(argv: list[str], environment: dict[str, str]) -> tuple[int, int]:
         if os.getppid() == holder and os.read(waiting, 1):
             os.execve(argv[0], argv, environment)  # noqa: S606 - a shell is what is not wanted here
     except OSError as error:
-        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+        os.write(2, argv[0] + f": {error.strerror}\n".encode())
     finally:
         os._exit(127)
 
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - pathlib doubles the time of the start
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123 - likewise
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - pathlib takes its time, too
+            with open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123 - likewise
                 found += map(int, file.read().split())
+    except OSError:
+        pass  # it has just ended
     return found
 
 
@@ -88,8 +96,15 @@ def _descendants() -> list[int]:
     return found
 
 
+def _kill(pid: int) -> None:
+    try:  # noqa: SIM105 - contextlib takes its time
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass  # it has just ended
+
+
 class _Holder:
-    def __init__(self, control: socket.socket, wakeup: socket.socket, agent: int, gate: int) -> None:
+    def __init__(self, control: int, wakeup: int, agent: int, gate: int) -> None:
         self._control = control
         self._wakeup = wakeup
         self._agent = agent
@@ -102,7 +117,7 @@ class _Holder:
         while self._status is None:
             ready, _, _ = select.select([self._control, self._wakeup], [], [])
             if self._wakeup in ready:
-                self._wakeup.recv(4096)
+                os.read(self._wakeup, 4096)
                 self._reap()
             if self._control in ready and not self._obey():
                 break
@@ -111,7 +126,7 @@ class _Holder:
 
     def _obey(self) -> bool:
         try:
-            word = self._control.recv(1)
+            word = os.read(self._control, 1)
         except OSError:
             word = b""
         if word and self._gate is not None:
@@ -134,16 +149,13 @@ class _Holder:
 
     def _end_all(self) -> None:
         # The group at once, while its number can't be anyone else's; then one by one until nothing is left.
-        with contextlib.suppress(OSError):
-            os.killpg(self._agent, signal.SIGKILL)
+        _kill(-self._agent)
         deadline = time.monotonic() + _PATIENCE
         while self._reap() and time.monotonic() < deadline:
             for pid in _descendants():
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-            select.select([self._wakeup], [], [], _LOOK)
-            with contextlib.suppress(BlockingIOError):
-                self._wakeup.recv(4096)
+                _kill(pid)
+            if select.select([self._wakeup], [], [], _LOOK)[0]:
+                os.read(self._wakeup, 4096)
 
 
 def _child_ended(_number: int, _frame: object) -> None:
@@ -154,23 +166,24 @@ def main() -> None:
     """See the module."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    control = socket.socket(fileno=int(sys.argv[1]))
-    control.set_inheritable(False)
+    control = int(sys.argv[1])
+    os.set_inheritable(control, False)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    wakeup, wake = socket.socketpair()
-    wakeup.setblocking(False)
-    wake.setblocking(False)
-    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    wakeup, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _child_ended)
 
-    argv, environment = _read_order(control)
+    argv, environment = read_order(control)
     agent, gate = _start(argv, environment)
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     os.chdir("/")
-    with contextlib.suppress(OSError):
-        control.sendall(b"%d\n" % agent)
+    try:  # noqa: SIM105 - as above
+        os.write(control, b"%d\n" % agent)
+    except OSError:
+        pass  # the worker has died: that shows at once
     _leave_as(_Holder(control, wakeup, agent, gate).hold())
 
 
@@ -179,7 +192,7 @@ def _leave_as(status: int) -> None:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with contextlib.suppress(OSError):  # SIGKILL has no handler
+        if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)

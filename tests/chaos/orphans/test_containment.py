@@ -55,7 +55,15 @@ async def kill_session(zoo: Zoo, session: str, _worker: Part) -> None:
 
 @pytest.mark.parametrize(
     "end",
-    [kill_worker, kill_agent, kill_holder, kill_agent_and_worker, stop_worker, close_session, kill_session],
+    [
+        kill_worker,
+        kill_agent,
+        kill_holder,
+        stop_worker,
+        close_session,
+        pytest.param(kill_agent_and_worker, marks=pytest.mark.long),
+        pytest.param(kill_session, marks=pytest.mark.long),
+    ],
     ids=lambda end: end.__name__,
 )
 async def test_nothing_is_left(host_stage: Stage, zoo: Zoo, end: End) -> None:
@@ -84,6 +92,7 @@ async def test_when_the_holder_is_killed_with_the_worker_the_next_worker_ends_wh
     await zoo.empty(session)
 
 
+@pytest.mark.long
 async def test_what_shows_nothing_outlives_only_the_death_of_holder_and_worker_at_once(
     host_stage: Stage, zoo: Zoo
 ) -> None:

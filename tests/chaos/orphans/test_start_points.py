@@ -117,11 +117,11 @@ async def die_at_events(stage: Stage, zoo: Zoo, sample: int | None) -> None:
 
 
 async def test_killed_at_some_steps(host_stage: Stage, zoo: Zoo) -> None:
-    await die_at_steps(host_stage, zoo, 2)
+    await die_at_steps(host_stage, zoo, 1)
 
 
 async def test_killed_at_some_events(host_stage: Stage, zoo: Zoo) -> None:
-    await die_at_events(host_stage, zoo, 2)
+    await die_at_events(host_stage, zoo, 1)
 
 
 @pytest.mark.long

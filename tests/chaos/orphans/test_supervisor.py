@@ -70,6 +70,7 @@ async def ground(chaos_home: Path) -> AsyncIterator[Ground]:
                 kill_all(left)
 
 
+@pytest.mark.long
 async def test_what_lost_its_holder_and_its_worker_is_ended_by_the_supervisor(ground: Ground) -> None:
     async with await ground.product.client() as client:
         await ground.begin(client)
@@ -104,6 +105,7 @@ async def test_all_killed_at_once_leaves_nothing_and_the_session_goes_on(ground:
         assert texts[-1] == "prompts:2"
 
 
+@pytest.mark.long
 async def test_a_killed_supervisor_leaves_nothing(ground: Ground) -> None:
     async with await ground.product.client() as client:
         await ground.begin(client)

@@ -178,6 +178,7 @@ async def test_three_moves_between_hosts_within_five_minutes_close_the_session(h
 
 
 @pytest.mark.slow
+@pytest.mark.long
 async def test_a_session_for_any_host_stops_its_agent_when_neither_log_nor_lease_answers(
     host_stage: Stage, zoo: Zoo
 ) -> None:
