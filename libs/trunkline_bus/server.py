@@ -7,6 +7,7 @@ import fcntl
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import socket
@@ -31,6 +32,9 @@ _TRIES: Final = 20
 _PR_SET_PDEATHSIG: Final = 1
 _PORT_TAKEN: Final = "address already in use"
 _LEAST_STORE: Final = 64 * 1024 * 1024
+_LEAST_FREE: Final = 4 * 1024 * 1024
+_BROKEN: Final = re.compile(rb"critical write error", re.IGNORECASE)
+"""What the server says once when a write fails. From then on that stream takes nothing until the server starts anew."""
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +73,9 @@ class EmbeddedServer:
         self._process: asyncio.subprocess.Process | None = None
         self._port: int | None = None
         self._lock: int | None = None
+        self._looked = 0
+        """Up to where the server's log was searched for `_BROKEN`."""
+        self._broken = False
 
     @property
     def url(self) -> str:
@@ -93,6 +100,11 @@ class EmbeddedServer:
         return self._process is not None and self._process.returncode is None
 
     @property
+    def store(self) -> Path:
+        """The directory of the streams."""
+        return self.settings.directory / "store"
+
+    @property
     def log_path(self) -> Path:
         return self.settings.log_file or self.settings.directory / "server.log"
 
@@ -100,10 +112,21 @@ class EmbeddedServer:
         """Start and wait until clients can connect; nothing where it runs already.
 
         Raises TrunklineError `already_running` while another server holds the store (a server whose owner was
-        killed may take a moment to end), `log_unavailable` with the end of the server's log where it does not start.
+        killed may take a moment to end), `log_unavailable` with the end of the server's log where it does not start,
+        `log_unwritable` where its directory takes no writes.
         """
         if self.running:
             return
+        try:
+            await self._start()
+        except OSError as error:
+            raise TrunklineError(
+                "log_unwritable",
+                f"nats-server can't be started: {error.strerror} in {str(self.settings.directory)!r}; free some space there",
+                directory=str(self.settings.directory),
+            ) from error
+
+    async def _start(self) -> None:
         self._prepare()
         self._release_lock()  # of a server that ended by itself
         self._take_lock()
@@ -162,6 +185,23 @@ class EmbeddedServer:
             raise TrunklineError("not_running", "the embedded nats-server was not started")
         return await self._process.wait()
 
+    def gave_up_writing(self) -> bool:
+        """Whether a write to its store has failed since it started: a stream then takes nothing until a restart. Blocking.
+
+        A full disk may keep the server from saying so; see `is_full`.
+        """
+        with contextlib.suppress(OSError), self.log_path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(self._looked if end >= self._looked else 0)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._broken = self._broken or _BROKEN.search(line) is not None
+            else:
+                line = b""
+            self._looked = file.tell() - len(line)
+        return self._broken
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -206,20 +246,17 @@ class EmbeddedServer:
             return None
 
     def _remember(self, ports: _Ports) -> None:
-        path = self.settings.directory / "ports"
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(ports))
-        fresh.replace(path)
+        _replace(self.settings.directory / "ports", msgspec.json.encode(ports))
 
     async def _launch(self, port: int, name: str) -> bool:
         """Start on `port`; False where somebody else was quicker to take it."""
         config = self.settings.directory / "server.conf"
-        limit = self.settings.max_file_store or store_limit(self.settings.directory / "store")
-        config.touch(0o600)
-        config.write_text(_config(self.settings, port=port, name=name, limit=limit))
+        limit = self.settings.max_file_store or store_limit(self.store)
+        _replace(config, _config(self.settings, port=port, name=name, limit=limit).encode())
         assert self._lock is not None
         self.log_path.touch(0o600)
-        begin = self.log_path.stat().st_size
+        begin = self._looked = self.log_path.stat().st_size
+        self._broken = False
         with self.log_path.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                 str(binary()),
@@ -275,6 +312,38 @@ def store_limit(store: Path) -> int:
     usage = shutil.disk_usage(store)
     held = sum(entry.stat().st_blocks * 512 for entry in store.rglob("*") if entry.is_file())
     return max(held + usage.free - usage.total // 10, held, _LEAST_STORE)
+
+
+def is_full(store: Path) -> bool:
+    """Whether the disk of `store` has no room for a message and what the server writes beside it; False without a store."""
+    try:
+        return shutil.disk_usage(store).free < _LEAST_FREE
+    except OSError:
+        return False
+
+
+def takes_writes(store: Path, size: int = 4 * _LEAST_FREE) -> bool:
+    """Whether `size` bytes can be written to the disk of `store`, by doing so. Blocking."""
+    path = store / ".probe"
+    try:
+        with path.open("wb") as file:
+            file.write(bytes(size))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+    return True
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Private to its user; the old content stays whole where there is no room for the new one."""
+    fresh = path.with_suffix(".new")
+    fresh.touch(0o600)
+    fresh.write_bytes(content)
+    fresh.replace(path)
 
 
 def _config(settings: ServerSettings, *, port: int, name: str, limit: int) -> str:

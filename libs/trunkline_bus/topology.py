@@ -31,6 +31,8 @@ GONE_AFTER: Final = 2
 _S: Final = 1_000_000_000
 _DAY: Final = 86_400 * _S
 _MIB: Final = 1024 * 1024
+DELTAS_MAX_BYTES: Final = 512 * _MIB
+"""Or a quarter of what EVENTS may have, where that is less."""
 _NO_STORAGE: Final = 10047
 
 
@@ -83,7 +85,7 @@ STREAMS: Final[tuple[Stream, ...]] = (
     Stream(
         name=subjects.DELTAS,
         config=_limits(
-            subjects.ALL_DELTAS, discard="old", max_age=3600 * _S, max_bytes=512 * _MIB, persist_mode="async"
+            subjects.ALL_DELTAS, discard="old", max_age=3600 * _S, max_bytes=DELTAS_MAX_BYTES, persist_mode="async"
         ),
         replicated=False,
     ),
@@ -136,6 +138,7 @@ async def apply(js: JetStreamContext, replicas: int = 1, max_bytes: int | None =
 
 async def _apply(js: JetStreamContext, replicas: int, max_bytes: int | None) -> list[str]:
     changes: list[str] = []
+    events_limit = EVENTS_MAX_BYTES
     for stream in STREAMS:
         wanted = stream.wanted(replicas)
         info = await (_info_or_gone(js) if stream.name == subjects.DELTAS else jsapi.stream_info(js, stream.name))
@@ -144,6 +147,11 @@ async def _apply(js: JetStreamContext, replicas: int, max_bytes: int | None) -> 
                 wanted["max_bytes"] = max_bytes or EVENTS_MAX_BYTES
             if info is None:
                 wanted["metadata"] = {LOG_ID: uuid.uuid4().hex}
+            events_limit = {**(info["config"] if info else {}), **wanted}["max_bytes"]
+        elif stream.name == subjects.DELTAS:
+            wanted["max_bytes"] = (
+                min(DELTAS_MAX_BYTES, events_limit // 4) if info is None else info["config"]["max_bytes"]
+            )
         if info is None:
             await _send(js, "CREATE", stream.name, wanted)
             changes.append(f"{stream.name}: created")

@@ -11,7 +11,7 @@ from typing import Protocol
 from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.credentials import ensure_keys, public_key, server_config
-from trunkline_bus.server import EmbeddedServer, ServerSettings, store_limit
+from trunkline_bus.server import EmbeddedServer, ServerSettings, is_full, store_limit, takes_writes
 from trunkline_supervisor.backoff import Restarts
 from trunkline_wire import TrunklineError
 
@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 OLD_SERVER_S = 12.0
 """Seconds that the nats-server of a killed instance may take to end and let go of the store."""
+
+LOOK_EVERY_S = 2.0
+"""Seconds between two looks at the room of the store."""
 
 OneLine = Callable[[str], None]
 """Takes a line for the person in front of the terminal."""
@@ -91,15 +94,29 @@ class OwnBroker:
                 if error.code != "log_full":
                     raise
             # A small disk: the log gets half of what the store may have, the rest is for blobs and projections.
-            limit = await asyncio.to_thread(store_limit, self.server.settings.directory / "store")
+            limit = await asyncio.to_thread(store_limit, self.server.store)
             return await topology.apply(bus.js, max_bytes=limit // 2)
 
     async def keep(self, changed: Callable[[], None]) -> None:
         while True:
             begun = time.monotonic()
             if self.server.running:
-                status = await self.server.wait()
-                self._tell(f"nats-server ended with status {status}; starting it again on the same port and store")
+                ended = asyncio.create_task(self.server.wait())
+                starved = asyncio.create_task(self._starved())
+                try:
+                    await asyncio.wait({ended, starved}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    ended.cancel()
+                    starved.cancel()
+                    await asyncio.gather(ended, starved, return_exceptions=True)
+                if not ended.cancelled():
+                    status = ended.result()
+                    self._tell(f"nats-server ended with status {status}; starting it again on the same port and store")
+                else:
+                    self._tell(
+                        "there is room for the log again; starting nats-server anew, which takes no writes before"
+                    )
+                    await self.server.stop()
             self._restarts = self._restarts.died(time.monotonic() - begun)
             await asyncio.sleep(self._restarts.delay)
             try:
@@ -109,6 +126,19 @@ class OwnBroker:
                 self._tell(str(error))
             else:
                 changed()
+
+    async def _starved(self) -> None:
+        """Return once the store has room again after the server met a full disk: it takes no writes until it is restarted."""
+        store = self.server.store
+        full = False
+        while True:
+            if not full and (is_full(store) or await asyncio.to_thread(self.server.gave_up_writing)):
+                full = True
+                log.warning("store_unwritable", extra={"store": str(store)})
+                self._tell(f"the log takes no writes: free some space on the disk of {str(store)!r}; sessions wait")
+            if full and await asyncio.to_thread(takes_writes, store):
+                return
+            await asyncio.sleep(LOOK_EVERY_S)
 
     async def stop(self) -> None:
         with contextlib.suppress(TrunklineError):

@@ -143,6 +143,16 @@ async def test_a_store_too_small_for_the_log_is_named(small_nats: NatsServer) ->
         assert "EVENTS: created" in await topology.apply(bus.js, max_bytes=200_000_000)
 
 
+async def test_on_a_small_store_deltas_have_a_quarter_of_the_logs_room(fresh_nats: NatsServer) -> None:
+    async with Bus.open(BusSettings(url=fresh_nats.url)) as bus:
+        await topology.apply(bus.js, max_bytes=40_000_000)
+        assert (await config(bus, "DELTAS"))["max_bytes"] == 10_000_000
+        assert await topology.apply(bus.js) == []
+        await bus.js.delete_stream("DELTAS")
+        assert await topology.apply(bus.js) == ["DELTAS: created"]
+        assert (await config(bus, "DELTAS"))["max_bytes"] == 10_000_000
+
+
 async def test_a_server_without_a_log_says_what_to_do(fresh_nats: NatsServer) -> None:
     async with Bus.open(BusSettings(url=fresh_nats.url)) as bus:
         with pytest.raises(TrunklineError, match="topology apply"):
