@@ -15,7 +15,7 @@ import pytest
 
 from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
-from trunkline_bus.server import EmbeddedServer, ServerSettings, store_limit
+from trunkline_bus.server import EmbeddedServer, ServerSettings, is_full, store_limit, takes_writes
 from trunkline_testkit import eventually
 from trunkline_testkit.nats import NatsServer
 from trunkline_testkit.ports import free_port
@@ -136,6 +136,28 @@ async def test_the_store_leaves_a_tenth_of_the_disk(tmp_path: Path) -> None:
     total = os.statvfs(tmp_path).f_blocks * os.statvfs(tmp_path).f_frsize
     limit = store_limit(tmp_path)
     assert limit <= max(usage.free - total // 10, 0) + 64 * 1024 * 1024
+
+
+async def test_a_failed_write_is_found_in_the_log_and_forgotten_with_a_restart(settings: ServerSettings) -> None:
+    async with EmbeddedServer(settings) as server:
+        assert not server.gave_up_writing()
+        with server.log_path.open("a") as file:
+            file.write("[1] [ERR] JetStream failed to store a msg on stream 'EVENTS': Critical wri")
+            file.flush()
+            assert not server.gave_up_writing()  # a line that is not whole yet
+            file.write("te error: no space left on device\n")
+        assert server.gave_up_writing()
+        assert server.gave_up_writing()  # until it starts anew
+        await server.restart()
+        assert not server.gave_up_writing()
+
+
+def test_room_is_found_by_writing_and_leaves_nothing(tmp_path: Path) -> None:
+    assert takes_writes(tmp_path, size=1024)
+    assert not is_full(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert not takes_writes(tmp_path / "gone")
+    assert not is_full(tmp_path / "gone")
 
 
 async def test_a_limit_below_what_the_streams_reserve_still_starts(settings: ServerSettings) -> None:
