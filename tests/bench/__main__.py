@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 from rich.console import Console
-from tests.bench import appends, fanout, pipeline, reading
+from tests.bench import appends, fanout, pipeline, reading, replay
 from tests.bench.report import Figure
 
 from trunkline_bus import topology
@@ -34,12 +34,25 @@ async def run_reading() -> list[Figure]:
     return await on_server(None, reading.measure)
 
 
+async def run_replay() -> list[Figure]:
+    return await on_server(None, lambda bus: replay.measure(bus, replay.SMALL))
+
+
+async def run_replay_full() -> list[Figure]:
+    return await on_server(None, lambda bus: replay.measure(bus, replay.FULL))
+
+
 PARTS: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
     "appends": run_appends,
     "reading": run_reading,
+    "replay": run_replay,
+    "replay-full": run_replay_full,
     "pipeline": pipeline.measure,
     "fanout": fanout.measure,
 }
+
+ON_REQUEST = {"replay-full"}
+"""Parts that take minutes: measured only where they are named."""
 
 
 async def main(names: list[str]) -> int:
@@ -52,7 +65,7 @@ async def main(names: list[str]) -> int:
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     missed = 0
-    for name in names or PARTS:
+    for name in names or [part for part in PARTS if part not in ON_REQUEST]:
         console.print(f"[bold]{name}[/bold]")
         for figure in await PARTS[name]():
             console.print(figure.line(), markup=False)

@@ -25,18 +25,18 @@ async def fill(bus: Bus) -> str:
     return session
 
 
-async def raw_pull(bus: Bus, session: str) -> None:
+async def raw_pull(bus: Bus, stream: str, filter: str, count: int) -> None:
+    """Receive `count` messages of `filter` and look at none of them."""
     nc = bus.reading
     done = asyncio.Event()
     received = 0
     inbox = nc.new_inbox()
-    stream = subjects.DELTAS
     config = {
         "stream_name": stream,
         "config": {
             "deliver_policy": "all",
             "ack_policy": "none",
-            "filter_subject": subjects.session_deltas(session),
+            "filter_subject": filter,
             "mem_storage": True,
             "inactive_threshold": 30_000_000_000,
         },
@@ -53,7 +53,7 @@ async def raw_pull(bus: Bus, session: str) -> None:
         received += 1
         if received % BATCH == 0:
             await nc.publish(pull, request, reply=inbox)
-        if received == COUNT:
+        if received == count:
             done.set()
 
     subscription = await nc.subscribe(inbox, cb=take)
@@ -63,19 +63,20 @@ async def raw_pull(bus: Bus, session: str) -> None:
     await subscription.unsubscribe()
 
 
-async def through_reader(bus: Bus, session: str) -> None:
+async def through_reader(bus: Bus, stream: str, filter: str, count: int) -> None:
     received = 0
-    async with Reader(bus, subjects.DELTAS, [subjects.session_deltas(session)]) as reader:
+    async with Reader(bus, stream, [filter]) as reader:
         async for batch in reader.batches():
             received += len(batch)
-            if received >= COUNT:
+            if received >= count:
                 return
 
 
 async def measure(bus: Bus) -> list[Figure]:
     session = await fill(bus)
-    limit = await best(lambda: raw_pull(bus, session))
-    ours = await best(lambda: through_reader(bus, session))
+    what = (subjects.DELTAS, subjects.session_deltas(session), COUNT)
+    limit = await best(lambda: raw_pull(bus, *what))
+    ours = await best(lambda: through_reader(bus, *what))
     return [
         Figure(
             name="Reader, 512 B",
