@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from nats.aio.msg import Msg
-from tests.bench.report import Figure, best
+from tests.bench.report import Figure, turns
 
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import Reader
@@ -75,8 +75,7 @@ async def through_reader(bus: Bus, stream: str, filter: str, count: int) -> None
 async def measure(bus: Bus) -> list[Figure]:
     session = await fill(bus)
     what = (subjects.DELTAS, subjects.session_deltas(session), COUNT)
-    limit = await best(lambda: raw_pull(bus, *what))
-    ours = await best(lambda: through_reader(bus, *what))
+    limit, ours = await turns(lambda: raw_pull(bus, *what), lambda: through_reader(bus, *what))
     return [
         Figure(
             name="Reader, 512 B",

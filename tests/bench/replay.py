@@ -5,7 +5,7 @@ import random
 
 import msgspec
 from tests.bench.reading import raw_pull
-from tests.bench.report import Figure, best
+from tests.bench.report import Figure, best, turns
 
 from trunkline_bus import pages
 from trunkline_bus.connection import Bus
@@ -78,8 +78,10 @@ async def measure(bus: Bus, size: Size) -> list[Figure]:
     order, named = owners(size)
     await fill(bus, order)
     session = named[REPLAYED]
-    limit = await best(lambda: raw_pull(bus, subjects.EVENTS, subjects.session_events(session), REPLAYED))
-    ours = await best(lambda: read_session(bus, session))
+    limit, ours = await turns(
+        lambda: raw_pull(bus, subjects.EVENTS, subjects.session_events(session), REPLAYED),
+        lambda: read_session(bus, session),
+    )
     await index(bus)
     first = {length: await best(lambda s=s: pages.history_page(bus, s, limit=PAGE), 9) for length, s in named.items()}
     figures = [

@@ -59,7 +59,18 @@ async def timed(work: Callable[[], Awaitable[object]]) -> Measured:
 
 async def best(work: Callable[[], Awaitable[object]], rounds: int = 3) -> Measured:
     """The round with the median wall time."""
-    runs = [await timed(work) for _ in range(rounds)]
+    return median([await timed(work) for _ in range(rounds)])
+
+
+async def turns(
+    limit: Callable[[], Awaitable[object]], ours: Callable[[], Awaitable[object]], rounds: int = 5
+) -> tuple[Measured, Measured]:
+    """The median rounds of the limit and of ours, which take turns: what else the machine does meets both alike."""
+    pairs = [(await timed(limit), await timed(ours)) for _ in range(rounds)]
+    return median([pair[0] for pair in pairs]), median([pair[1] for pair in pairs])
+
+
+def median(runs: list[Measured]) -> Measured:
     return sorted(runs, key=lambda run: run.wall)[len(runs) // 2]
 
 
