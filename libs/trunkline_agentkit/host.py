@@ -318,6 +318,10 @@ class WorkerHost:
                 await place.change(worker=None, agent=None, cmd_seq=cmd_seq, closed=record.closed)
             finally:
                 place.unlock()
+        if not record.closed and record.cmd_seq > await direct.end(self._bus, subjects.COMMANDS):
+            # An older copy was put back: only the log knows up to where the session has read it.
+            log.warning("commands_regressed", extra={"session": place.session, "cmd_seq": record.cmd_seq})
+            return True, 0
         return await self._has_unread(place.session, record), record.cmd_seq
 
     def _start_claim(self, session: str) -> None:
