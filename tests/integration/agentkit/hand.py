@@ -82,9 +82,7 @@ class Hand:
 
         return await eventually(check, within)
 
-    async def has(
-        self, session: str, type: str, count: int = 1, *, within: float = 20.0, **fields: Any
-    ) -> list[Event]:
+    async def has(self, session: str, type: str, count: int = 1, *, within: float = 20.0, **fields: Any) -> list[Event]:
         """The session's events, once `count` of `type` are there whose data has `fields`."""
         return await self.until(session, lambda events: len(those(events, type, **fields)) >= count, within=within)
 
