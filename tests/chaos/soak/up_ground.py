@@ -28,8 +28,8 @@ WEIGHTS: Final[Mapping[str, float]] = {
 OTHERS: Final[Mapping[Kind, tuple[str, ...]]] = {
     "stop": ("worker", "projector", "permissions", "gateway", "nats-server")
 }
-READER: Final = "projector"
-"""The NATS user that may read everything."""
+READER: Final = "admin"
+"""The NATS user that may read every stream and bucket."""
 
 
 @dataclass(frozen=True)
