@@ -60,9 +60,13 @@ def leftovers(
 
 def died(exit: Exit, stderr: str) -> ErrorRaised:
     """The error event of an agent that ended by itself in the middle of something. `stderr` is free of secrets."""
-    how = f"signal {exit.signal}" if exit.signal is not None else f"exit code {exit.code}"
+    how = "ended, nobody knows how"
+    if exit.signal is not None:
+        how = f"ended with signal {exit.signal}"
+    elif exit.code is not None:
+        how = f"ended with exit code {exit.code}"
     return ErrorRaised(
         code="agent_failed",
-        message=f"The agent ended with {how}; the next prompt starts it again.",
+        message=f"The agent {how}; the next prompt starts it again.",
         details={"exit_code": exit.code, "signal": exit.signal, "stderr": stderr},
     )

@@ -191,13 +191,12 @@ class AgentLife:
         fault = None if reading.cancelled() else reading.exception()
         if fault is not None and self._writer.error is None:
             log.error("agent_unreadable", extra={"session": self._pen.memory.session.session}, exc_info=fault)
+        agent.exit = await self._end(agent, 0 if fault is not None else _ENDING_GRACE)
         try:
-            agent.exit = await agent.session.close(0 if fault is not None else _ENDING_GRACE)
             if self._writer.error is None:
                 self._settle(agent, agent.exit, failed=agent.exit.code != 0 or fault is not None)
         except Exception:
             log.exception("agent_unsettled", extra={"session": self._pen.memory.session.session})
-            self.kill()
         finally:
             metrics.AGENTS.labels(self._adapter.name).dec()
             self.agent = None
@@ -207,6 +206,15 @@ class AgentLife:
             agent.gone.set()
         if agent.stopping is None and not agent.initialized and self._pen.memory.starts >= MAX_STARTS:
             self._crashed(agent.exit)
+
+    async def _end(self, agent: Running, grace: float) -> Exit:
+        """Closes the agent. One whose adapter fails at that is killed, and what it left open gets its end all the same."""
+        try:
+            return await agent.session.close(grace)
+        except Exception:
+            log.exception("agent_not_closed", extra={"session": self._pen.memory.session.session})
+            self.kill()
+            return Exit(code=None, signal=None, stderr_tail="")
 
     def _settle(self, agent: Running, exit: Exit, *, failed: bool) -> None:
         """Writes what follows from an agent's end: nothing it began stays open."""

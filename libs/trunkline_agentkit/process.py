@@ -177,8 +177,11 @@ class AgentProcess:
             await self._ended_within(_TERM_GRACE)
         self._leash.let_go()
         if not await self._ended_within(_HOLDER_GRACE):
-            self._transport.kill()
-        code = await self.wait()
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.kill()
+            await self._ended_within(_TERM_GRACE)
+        # Whoever else took its exit status would leave us waiting for ever.
+        code = await self.wait() if self._ended.done() else -signal.SIGKILL
         # The holder has left nothing; these find what is there if the holder itself was killed.
         if code == -signal.SIGKILL:
             await end_strays()

@@ -4,16 +4,20 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from tests.integration.agentkit.conftest import Host
 from tests.integration.agentkit.hand import Hand, those
 
 from trunkline_adapters.app import host_id
+from trunkline_agentkit.environment import SESSION_MARK
 from trunkline_agentkit.place import Place, Record
+from trunkline_agentkit.process import AgentProcess, Exit
 from trunkline_agentkit.workers import WorkerMark
 from trunkline_bus.connection import Bus
 from trunkline_bus.writer import SessionWriter
 from trunkline_testkit import eventually
+from trunkline_testkit.processes import kill_all, marked
 from trunkline_wire import AgentRef, Data
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.commands import Native, Prompt, SetModel
@@ -178,3 +182,26 @@ async def test_an_owner_that_was_fenced_stops_its_agent_and_forgets_the_session(
     events = await hand.events(session)
     assert all(event.epoch == 2 for event in events if event.seq and event.seq > (rival.seq or 0) - 1)
     await rival.close()
+
+
+async def test_an_agent_whose_end_can_not_be_learned_leaves_nothing_open(
+    hand: Hand, run_host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await run_host()
+    session = await hand.create()
+    command = await hand.prompt(session, "slow 1000")
+    await hand.has(session, "turn.started")
+
+    async def fails(agent: AgentProcess, _: float = 5.0) -> Exit:
+        agent.kill()
+        raise ProcessLookupError(3, "No such process")
+
+    monkeypatch.setattr(AgentProcess, "close", fails)
+    kill_all(marked(SESSION_MARK, session))
+    events = await hand.has(session, "turn.completed", outcome="aborted")
+    assert len(those(events, "command.finished", command=command)) == 1
+    await hand.has(session, "session.status", status="stopped")
+    monkeypatch.undo()
+    await hand.prompt(session, "say again")
+    await hand.has(session, "turn.completed", outcome="success")
+    await hand.verify(session)
