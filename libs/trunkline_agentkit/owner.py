@@ -153,6 +153,8 @@ class SessionOwner:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._settings.tick)
+            if self._writer.at_limit:
+                await self._make_way()
             state, silent = self._memory.session, loop.time() - self._life.active
             if self._at_rest() and silent > self._settings.idle_after:
                 self.finish("idle")
@@ -175,10 +177,14 @@ class SessionOwner:
         message = "The log is almost full: running turns are interrupted until there is room."
         self._pen.write(ErrorRaised(code="log_full", message=message), turn=state.turn.id)
         self._pen.write(SessionStatus(status="interrupting", reason="log_full"), turn=state.turn.id)
-        if isinstance(agent.session, Interruptible):
-            await agent.session.interrupt(cancel_queued=True)
-        else:
-            await self._life.stop("log_full", grace=0)
+        try:
+            if isinstance(agent.session, Interruptible):
+                async with asyncio.timeout(self._settings.effect_within):
+                    await agent.session.interrupt(cancel_queued=True)
+                return
+        except (TrunklineError, TimeoutError):
+            log.warning("interrupt_failed", extra={"session": self.session}, exc_info=True)
+        await self._life.stop("log_full", grace=0)
 
     def _at_rest(self) -> bool:
         state = self._memory.session

@@ -15,12 +15,17 @@ log = logging.getLogger(__name__)
 
 NEARLY_FULL: Final = 0.85
 ALMOST_FULL: Final = 0.95
-EVERY_S: Final = 10.0
-"""Seconds between two looks: a log of 8 GiB does not fill by a tenth in that time."""
+STORE: Final = "trunk-store"
+"""Metadata of EVENTS: bytes that the server's store may hold, all streams together; absent where nobody said so."""
+EVERY_S: Final = 2.0
+"""Seconds between two looks: few logs fill by a tenth in that time."""
 
 
 class Capacity:
-    """`fill` is the share of EVENTS' `max_bytes` in use, 0 to 1, as last seen; 0 where there is no limit."""
+    """`fill` is the share in use, 0 to 1, as last seen; 0 where there is no limit.
+
+    It is the larger one of two: of EVENTS' `max_bytes`, and of what the server's store may hold (`STORE`).
+    """
 
     def __init__(self) -> None:
         self.fill = 0.0
@@ -33,7 +38,8 @@ class Capacity:
             return None
         return TrunklineError(
             "log_full",
-            f"the log is {self.fill:.0%} full: raise its max_bytes with `trunkline topology apply`, or erase sessions",
+            f"the log is {self.fill:.0%} full: raise its max_bytes with `trunkline topology apply`, erase sessions, "
+            "or give its disk more room and start Trunkline anew",
             fill=round(self.fill, 3),
         )
 
@@ -50,10 +56,16 @@ class Capacity:
     async def look(self, js: JetStreamContext) -> float:
         """Ask the leader. Raises what `jsapi.request` raises; a log that does not exist yet is empty."""
         info = await jsapi.stream_info(js, subjects.EVENTS)
-        limit = info["config"]["max_bytes"] if info is not None else -1
-        self.fill = info["state"]["bytes"] / limit if info is not None and limit > 0 else 0.0
-        metrics.LOG_FILL.set(self.fill)
-        return self.fill
+        fill = 0.0
+        if info is not None:
+            config = info["config"]
+            fill = _share(info["state"]["bytes"], config["max_bytes"])
+            store = int((config.get("metadata") or {}).get(STORE, "0"))
+            if store:
+                fill = max(fill, _share((await jsapi.request(js, "INFO"))["storage"], store))
+        self.fill = fill
+        metrics.LOG_FILL.set(fill)
+        return fill
 
     async def _watch(self, js: JetStreamContext) -> None:
         before = 0.0
@@ -64,3 +76,7 @@ class Capacity:
                     log.warning("log.nearly_full", extra={"fill": round(fill, 3)})
                 before = fill
             await asyncio.sleep(EVERY_S)
+
+
+def _share(used: int, limit: int) -> float:
+    return used / limit if limit > 0 else 0.0

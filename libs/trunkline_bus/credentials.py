@@ -55,6 +55,7 @@ def writes_buckets(*buckets: str) -> tuple[str, ...]:
 
 
 _READS_LOG: Final = reads(subjects.EVENTS, f"OBJ_{subjects.BLOBS}")
+_LOOKS_AT_THE_STORE: Final = ("$JS.API.INFO",)
 _WRITES_BLOBS: Final = (f"$O.{subjects.BLOBS}.>",)
 _DEAD_LETTERS: Final = (subjects.ALL_DEAD_LETTERS,)
 _DISCOVERY: Final = ("$SRV.>", "trunk.health.*")
@@ -90,6 +91,7 @@ GRANTS: Final[dict[str, Grants]] = {
             *writes_buckets(*_OF_WORKERS),
             *_WRITES_BLOBS,
             *_READS_LOG,
+            *_LOOKS_AT_THE_STORE,
             *reads(subjects.COMMANDS, subjects.SPAWN),
             *reads_buckets(*_OF_WORKERS),
             f"$JS.ACK.{subjects.SPAWN}.>",
@@ -137,6 +139,7 @@ GRANTS: Final[dict[str, Grants]] = {
             *_DEAD_LETTERS,
             *writes_buckets(*_OF_GATEWAY),
             *_READS_LOG,
+            *_LOOKS_AT_THE_STORE,
             *reads(subjects.DELTAS, subjects.COMMANDS, subjects.SPAWN, subjects.SYSTEM),
             *reads_buckets(*_ALL_BUCKETS),
         ),

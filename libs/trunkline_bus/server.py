@@ -72,6 +72,7 @@ class EmbeddedServer:
         self.settings = settings
         self._process: asyncio.subprocess.Process | None = None
         self._port: int | None = None
+        self._limit = 0
         self._lock: int | None = None
         self._looked = 0
         """Up to where the server's log was searched for `_BROKEN`."""
@@ -94,6 +95,11 @@ class EmbeddedServer:
         if self._process is None or self._process.returncode is not None:
             raise TrunklineError("not_running", "the embedded nats-server does not run")
         return self._process.pid
+
+    @property
+    def limit(self) -> int:
+        """Bytes that its store may hold, as of its last start."""
+        return self._limit
 
     @property
     def running(self) -> bool:
@@ -251,8 +257,8 @@ class EmbeddedServer:
     async def _launch(self, port: int, name: str) -> bool:
         """Start on `port`; False where somebody else was quicker to take it."""
         config = self.settings.directory / "server.conf"
-        limit = self.settings.max_file_store or store_limit(self.store)
-        _replace(config, _config(self.settings, port=port, name=name, limit=limit).encode())
+        self._limit = self.settings.max_file_store or store_limit(self.store)
+        _replace(config, _config(self.settings, port=port, name=name, limit=self._limit).encode())
         assert self._lock is not None
         self.log_path.touch(0o600)
         begin = self._looked = self.log_path.stat().st_size

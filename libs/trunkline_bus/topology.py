@@ -15,6 +15,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import APIError, ServiceUnavailableError
 
 from trunkline_bus import jsapi
+from trunkline_bus.capacity import STORE
 from trunkline_wire import TrunklineError, parse_time, subjects
 
 SCHEMA: Final = 1
@@ -121,22 +122,39 @@ _FIXED: Final = ("retention", "storage", "persist_mode")
 """Settings that the server can't change without making the stream anew."""
 
 
-async def apply(js: JetStreamContext, replicas: int = 1, max_bytes: int | None = None) -> list[str]:
+async def apply(
+    js: JetStreamContext, replicas: int = 1, max_bytes: int | None = None, *, store: int | None = None
+) -> list[str]:
     """Make the server's streams and buckets match STREAMS; return what changed, one line each, [] where nothing did.
 
     `max_bytes` is the limit of EVENTS in bytes: EVENTS_MAX_BYTES for a new log, unchanged for one that exists.
+    `store` is what the server may store in all, in bytes; it is noted, so that writers know how full it is.
     Raises TrunklineError `topology_conflict` before it changes a stream in a way that loses data,
     `log_full` where the server's store is too small for `max_bytes`, `log_unavailable` where nobody answers.
     """
     try:
-        return await _apply(js, replicas, max_bytes)
+        return await _apply(js, replicas, max_bytes, store)
     except nats.errors.Error as error:
         raise TrunklineError(
             "log_unavailable", f"JetStream does not answer: {error}; is it on, and may this user change streams?"
         ) from error
 
 
-async def _apply(js: JetStreamContext, replicas: int, max_bytes: int | None) -> list[str]:
+async def mend(js: JetStreamContext) -> list[str]:
+    """Make DELTAS anew where it is lost, which costs no truth; what changed, [] where it is there, or there is no log.
+
+    Noticed at once where the server says so, after GONE_AFTER tries of 5 s where nobody answers. Raises like `apply`.
+    """
+    try:
+        if await _info_or_gone(js) is not None:
+            return []
+        events = await jsapi.stream_info(js, subjects.EVENTS)
+    except nats.errors.Error as error:
+        raise TrunklineError("log_unavailable", f"JetStream does not answer: {error}") from error
+    return await apply(js, events["config"]["num_replicas"]) if events is not None else []
+
+
+async def _apply(js: JetStreamContext, replicas: int, max_bytes: int | None, store: int | None) -> list[str]:
     changes: list[str] = []
     events_limit = EVENTS_MAX_BYTES
     for stream in STREAMS:
@@ -164,7 +182,7 @@ async def _apply(js: JetStreamContext, replicas: int, max_bytes: int | None) -> 
         changes += [
             f"{stream.name}: {key} {info['config'].get(key)!r} -> {value!r}" for key, value in difference.items()
         ]
-    changes += await _raise_schema(js)
+    changes += await _raise_schema(js, {STORE: str(store)} if store is not None else {})
     return changes
 
 
@@ -188,7 +206,8 @@ async def _info_or_gone(js: JetStreamContext) -> dict[str, Any] | None:
     return None
 
 
-async def _raise_schema(js: JetStreamContext) -> list[str]:
+async def _raise_schema(js: JetStreamContext, notes: dict[str, str]) -> list[str]:
+    """`notes` go into the metadata with it; they are no change of the log."""
     info = await jsapi.stream_info(js, subjects.EVENTS)
     assert info is not None
     config = info["config"]
@@ -201,10 +220,12 @@ async def _raise_schema(js: JetStreamContext) -> list[str]:
             log_schema=present,
             schema=SCHEMA,
         )
+    raised = {LOG_ID: uuid.uuid4().hex, **metadata, SCHEMA_KEY: str(SCHEMA), **notes}
+    if raised == metadata:
+        return []
+    await _send(js, "UPDATE", subjects.EVENTS, config | {"metadata": raised})
     if present == SCHEMA and LOG_ID in metadata:
         return []
-    raised = {LOG_ID: uuid.uuid4().hex, **metadata, SCHEMA_KEY: str(SCHEMA)}
-    await _send(js, "UPDATE", subjects.EVENTS, config | {"metadata": raised})
     return [f"{subjects.EVENTS}: {SCHEMA_KEY} {present} -> {SCHEMA}"]
 
 

@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 from trunkline_bus import metrics, ownership, trace
 from trunkline_bus.append import Conflict, begin, store
 from trunkline_bus.blobs import Blobs
+from trunkline_bus.capacity import ALMOST_FULL
 from trunkline_bus.connection import Bus
 from trunkline_bus.deltas import DeltaBuffer, Passing
 from trunkline_bus.mux import Lost
@@ -136,8 +137,14 @@ class SessionWriter:
 
     @property
     def log_fill(self) -> float:
-        """How full the log is, 0 to 1: from `capacity.ALMOST_FULL` on running turns have to end."""
+        """How full the log is, 0 to 1."""
         return self._bus.capacity.fill
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether running turns have to end: the log is almost full, or refuses already."""
+        refused = self._hindrance is not None and self._hindrance.code == "log_full"
+        return refused or self._bus.capacity.fill >= ALMOST_FULL
 
     @property
     def stored_sequence(self) -> int:

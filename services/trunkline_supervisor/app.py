@@ -13,6 +13,7 @@ from trunkline_supervisor import logs, processes, state
 from trunkline_supervisor.broker import Broker
 from trunkline_supervisor.child import Child
 from trunkline_supervisor.console import Console
+from trunkline_supervisor.deltas import keep_deltas
 from trunkline_supervisor.home import Home, host_id
 from trunkline_supervisor.killer import Killer
 from trunkline_supervisor.lock import HomeLock
@@ -198,6 +199,7 @@ class Supervisor:
                 async with Bus.open(settings) as bus, asyncio.TaskGroup() as group:
                     group.create_task(Killer(bus, self.home.root, self._host, self.settings.kill_s).run())
                     group.create_task(HungWorkers(bus, self.home.root).run())
+                    group.create_task(keep_deltas(bus, self._console.trouble))
             except* TrunklineError as errors:
                 log.warning("killer_restarts", extra={"error": str(errors.exceptions[0])})
             await asyncio.sleep(1)

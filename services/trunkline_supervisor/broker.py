@@ -11,7 +11,7 @@ from typing import Protocol
 from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.credentials import ensure_keys, public_key, server_config
-from trunkline_bus.server import EmbeddedServer, ServerSettings, is_full, store_limit, takes_writes
+from trunkline_bus.server import EmbeddedServer, ServerSettings, is_full, takes_writes
 from trunkline_supervisor.backoff import Restarts
 from trunkline_wire import TrunklineError
 
@@ -88,14 +88,14 @@ class OwnBroker:
 
     async def make_topology(self) -> list[str]:
         async with Bus.open(BusSettings(url=self.url, seed_file=self._seeds["admin"], name="supervisor")) as bus:
+            limit = self.server.limit
             try:
-                return await topology.apply(bus.js)
+                return await topology.apply(bus.js, store=limit)
             except TrunklineError as error:
                 if error.code != "log_full":
                     raise
             # A small disk: the log gets half of what the store may have, the rest is for blobs and projections.
-            limit = await asyncio.to_thread(store_limit, self.server.store)
-            return await topology.apply(bus.js, max_bytes=limit // 2)
+            return await topology.apply(bus.js, max_bytes=limit // 2, store=limit)
 
     async def keep(self, changed: Callable[[], None]) -> None:
         while True:

@@ -1,12 +1,14 @@
-"""Disks of a test's own: small, and gone with it."""
+"""Disks of a test's own, small and gone with it; the product, and the rights of its administrator."""
 
+import contextlib
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from trunkline_bus.connection import Bus, BusSettings
 from trunkline_testkit.product import Client, Product
 
 
@@ -81,3 +83,11 @@ async def verified(product: Product, session: str) -> None:
     """`trunkline verify` finds nothing."""
     code, out, err = await product.cli("verify", session)
     assert code == 0, f"{out}\n{err}"
+
+
+@contextlib.asynccontextmanager
+async def as_administrator(product: Product) -> AsyncGenerator[Bus]:
+    """A connection to the product's log with every right."""
+    seed = product.trunkline_home / "nats" / "keys" / "admin.nk"
+    async with Bus.open(BusSettings(url=product.state["nats"], seed_file=seed, name="test")) as bus:
+        yield bus
