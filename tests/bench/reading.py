@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 
 from nats.aio.msg import Msg
 from tests.bench.report import Figure, turns
@@ -15,7 +16,8 @@ COUNT = 20_000
 BATCH = 1000
 
 
-async def fill(bus: Bus) -> str:
+async def prepare(bus: Bus) -> str:
+    """Store the messages; returns whose deltas they are."""
     session = new_session_id()
     subject = subjects.delta(session)
     body = b"x" * 512
@@ -25,8 +27,10 @@ async def fill(bus: Bus) -> str:
     return session
 
 
-async def raw_pull(bus: Bus, stream: str, filter: str, count: int) -> None:
-    """Receive `count` messages of `filter` and look at none of them."""
+async def raw_pull(
+    bus: Bus, stream: str, filter: str, count: int, look: Callable[[Msg], object] = lambda _: None
+) -> None:
+    """Receive `count` messages of `filter`, and do no more with each than `look`."""
     nc = bus.reading
     done = asyncio.Event()
     received = 0
@@ -50,6 +54,7 @@ async def raw_pull(bus: Bus, stream: str, filter: str, count: int) -> None:
         nonlocal received
         if not msg.reply:
             return
+        look(msg)
         received += 1
         if received % BATCH == 0:
             await nc.publish(pull, request, reply=inbox)
@@ -72,13 +77,12 @@ async def through_reader(bus: Bus, stream: str, filter: str, count: int) -> None
                 return
 
 
-async def measure(bus: Bus) -> list[Figure]:
-    session = await fill(bus)
+async def measure(bus: Bus, session: str, setting: str) -> list[Figure]:
     what = (subjects.DELTAS, subjects.session_deltas(session), COUNT)
     limit, ours = await turns(lambda: raw_pull(bus, *what), lambda: through_reader(bus, *what))
     return [
         Figure(
-            name="Reader, 512 B",
+            name=f"Reader, 512 B ({setting})",
             unit="/s",
             value=COUNT / ours.wall,
             limit=COUNT / limit.wall,

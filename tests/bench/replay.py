@@ -1,15 +1,14 @@
 """Replay of one session out of a log of many, and the first page of a history by the length of the session."""
 
-import asyncio
 import random
 
 import msgspec
+from tests.bench.projecting import build
 from tests.bench.reading import raw_pull
 from tests.bench.report import Figure, best, turns
 
 from trunkline_bus import pages
 from trunkline_bus.connection import Bus
-from trunkline_bus.projection import Projection
 from trunkline_bus.reader import read_session
 from trunkline_projector.histories import PagesView
 from trunkline_wire import encode, make_event, subjects, timestamp
@@ -59,34 +58,33 @@ async def fill(bus: Bus, order: list[str]) -> None:
             await bus.writing.publish(subjects.event(session, "agent.fact"), encode(event), headers=headers)
 
 
-async def index(bus: Bus) -> None:
-    """Make the index of pages as the projector does."""
-    projection = Projection(bus, PagesView(), "bench")
-    running = asyncio.create_task(projection.run())
-    ready = asyncio.create_task(projection.ready.wait())
-    try:
-        await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            running.result()
-    finally:
-        for task in (running, ready):
-            task.cancel()
-        await asyncio.gather(running, ready, return_exceptions=True)
+class Log(msgspec.Struct, frozen=True):
+    """What was stored: how much, and the sessions by their length."""
+
+    size: Size
+    sessions: dict[int, str]
 
 
-async def measure(bus: Bus, size: Size) -> list[Figure]:
+async def prepare(bus: Bus, size: Size) -> Log:
+    """Store the log and let its index of pages be made."""
     order, named = owners(size)
     await fill(bus, order)
-    session = named[REPLAYED]
+    await build(bus, PagesView())
+    return Log(size, named)
+
+
+async def measure(bus: Bus, log: Log, setting: str) -> list[Figure]:
+    session = log.sessions[REPLAYED]
     limit, ours = await turns(
         lambda: raw_pull(bus, subjects.EVENTS, subjects.session_events(session), REPLAYED),
         lambda: read_session(bus, session),
     )
-    await index(bus)
-    first = {length: await best(lambda s=s: pages.history_page(bus, s, limit=PAGE), 9) for length, s in named.items()}
+    first = {
+        length: await best(lambda s=s: pages.history_page(bus, s, limit=PAGE), 9) for length, s in log.sessions.items()
+    }
     figures = [
         Figure(
-            name=f"replay of {REPLAYED:,} out of {size.events:,} events",
+            name=f"replay of {REPLAYED:,} out of {log.size.events:,} ({setting})",
             unit="ms",
             value=ours.wall * 1e3,
             limit=limit.wall * 1e3,
@@ -97,7 +95,7 @@ async def measure(bus: Bus, size: Size) -> list[Figure]:
     ]
     figures += [
         Figure(
-            name=f"first page, {length:,} events",
+            name=f"first page, {length:,} events ({setting})",
             unit="ms",
             value=first[length].wall * 1e3,
             limit=first[SHORT].wall * 1e3,
