@@ -48,6 +48,8 @@ class Channel:
         self.blocks = Blocks()
         self.deltas = 0
         """Deltas handed on so far: whether anything has changed since a snapshot."""
+        self.lives = 0
+        """How often the log went back: what was known of an earlier life may be gone."""
         self._bus = bus
         self._directory = directory
         self._cursors = cursors
@@ -138,10 +140,15 @@ class Channel:
             for delta in held:
                 self._on_delta(delta, None)
 
+    def on_begun(self) -> None:
+        """The directory goes on from another place: facts before it are in the stream alone."""
+        self._begin()
+
     def on_diverged(self) -> None:
         """The log went back: the ring holds what may be gone."""
         self.blocks = Blocks()
         self._held.clear()
+        self.lives += 1
         self._begin()
         for subscriber in list(self.subscribers):
             subscriber.diverged()

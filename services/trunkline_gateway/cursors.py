@@ -1,10 +1,16 @@
 """Cursors of the gateway: a place in the log, bound to what the subscription may see."""
 
 import functools
+from typing import Final
+
+from msgspec.structs import replace
 
 from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import Cursor, CursorCodec, Gap, scope_hash, verify
 from trunkline_wire import subjects
+
+NARROW_KEPT: Final = 512
+"""Narrowed cursors remembered: an event goes to many subscriptions of one scope, and many deltas share a cursor."""
 
 
 class Cursors:
@@ -13,6 +19,8 @@ class Cursors:
     def __init__(self, bus: Bus, codec: CursorCodec) -> None:
         self._bus = bus
         self._codec = codec
+        self.narrowed = functools.lru_cache(maxsize=NARROW_KEPT)(self._narrowed)
+        """A cursor `text` of this gateway, bound to `scope` instead of every type."""
 
     def at(self, session: str | None, sequence: int, event: str | None) -> str:
         """The cursor behind `sequence`, where the event `event` stands; `session` None is all sessions."""
@@ -25,15 +33,23 @@ class Cursors:
         """Raises TrunklineError `bad_cursor`."""
         return self._codec.decode(text)
 
-    async def verify(self, cursor: Cursor, session: str | None, filters: list[str]) -> Gap | None:
-        """Why not everything above `cursor` can be given; None where it can."""
-        return await verify(self._bus, cursor, scope=scope(session), filters=filters)
+    async def verify(self, cursor: Cursor, session: str | None, types: str, filters: list[str]) -> Gap | None:
+        """Why not everything of `types` above `cursor` can be given; None where it can.
+
+        A cursor of every type will do for some of them: its holder has seen all of those too.
+        """
+        wide = scope(session)
+        wanted = wide if cursor.scope == wide else scope(session, types)
+        return await verify(self._bus, cursor, scope=wanted, filters=filters)
+
+    def _narrowed(self, text: str, scope: str) -> str:
+        return self._codec.encode(replace(self._codec.decode(text), scope=scope))
 
 
 @functools.lru_cache(maxsize=1024)
-def scope(session: str | None) -> str:
-    """What a cursor is bound to: the filter. All roles see the same events."""
-    return scope_hash("events", session or "*")
+def scope(session: str | None, types: str = "") -> str:
+    """What a cursor is bound to: the filter. `types` is `Patterns.scope`. All roles see the same events."""
+    return scope_hash("events", session or "*", *((types,) if types else ()))
 
 
 def position(cursor: Cursor) -> int:

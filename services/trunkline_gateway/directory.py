@@ -44,6 +44,10 @@ class Listener(Protocol):
         """The session's state holds that event now."""
         ...
 
+    def on_begun(self) -> None:
+        """What is read next comes after `position`; what the log holds up to there is folded already, and is not told."""
+        ...
+
     def on_diverged(self) -> None:
         """The log went back: what was seen from it may no longer be there."""
         ...
@@ -86,6 +90,8 @@ class Directory:
 
     async def _read(self) -> None:
         self._reset(await load_base(self._bus))
+        for listener in self.listeners:
+            listener.on_begun()
         log.info("directory_begins", extra={"position": self.position, "sessions": len(self.states)})
         async with Reader(self._bus, subjects.EVENTS, [subjects.ALL_EVENTS], after=self.position) as reader:
             async for batch in reader.batches():

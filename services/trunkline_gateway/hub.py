@@ -55,6 +55,10 @@ class Hub:
             if found is not None:
                 found[0].on_folded()
 
+    def on_begun(self) -> None:
+        for channel, _ in list(self._channels.values()):
+            channel.on_begun()
+
     def on_diverged(self) -> None:
         for channel, _ in list(self._channels.values()):
             channel.on_diverged()

@@ -25,6 +25,8 @@ class Patterns:
                 raise TrunklineError(
                     "bad_params", f"{pattern!r} is no pattern: use a type, `family.*` or `*`", field="patterns"
                 )
+        self.scope = "" if {"*", "session.*"} & set(self.patterns) else " ".join(sorted(set(self.patterns)))
+        """The same for patterns that want the same; empty where they want every type."""
         self._known: dict[str, bool] = {}
 
     def matches(self, type_: str) -> bool:

@@ -1,6 +1,7 @@
 """Frames: an event encoded once for all who watch it, and the ring of the latest ones."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -27,6 +28,10 @@ class Frame(msgspec.Struct, frozen=True):
         """The envelope."""
         return self.tail[self.start : -1]
 
+    def with_cursor(self, cursor: str) -> bytes:
+        """Its tail with another cursor."""
+        return _head(self.type, cursor) + self.tail[self.start :]
+
     @property
     def size(self) -> int:
         return len(self.tail) + 200
@@ -34,17 +39,28 @@ class Frame(msgspec.Struct, frozen=True):
 
 def make_frame(sequence: int, type_: str, cursor: str, raw: bytes) -> Frame:
     """The frame of the event in `raw`."""
-    head = f'{type_}","cursor":"{cursor}","payload":'.encode()
+    head = _head(type_, cursor)
     return Frame(sequence, type_, cursor, b"%b%b}" % (head, raw), len(head))
 
 
-class WsFrames:
-    """Renders frames for one WebSocket subscription: all but its name is shared with the others."""
+def _head(type_: str, cursor: str) -> bytes:
+    return f'{type_}","cursor":"{cursor}","payload":'.encode()
 
-    def __init__(self, subscription: str) -> None:
+
+Narrow = Callable[[str], str]
+"""Binds a cursor to what a subscription leaves out."""
+
+
+class WsFrames:
+    """Renders frames for one WebSocket subscription: all but its name, and a cursor that is narrower, is shared with the others."""
+
+    def __init__(self, subscription: str, narrow: Narrow | None = None) -> None:
         self._head = b'{"type":"event","subscription":' + encode(subscription) + b',"event":"'
+        self._narrow = narrow
 
     def event(self, frame: Frame) -> bytes:
+        if self._narrow is not None:
+            return self._head + frame.with_cursor(self._narrow(frame.cursor))
         return self._head + frame.tail
 
     def gap(self, payload: bytes) -> bytes:
@@ -54,11 +70,14 @@ class WsFrames:
 class SseFrames:
     """Renders frames as server-sent events; `id` is the cursor, which browsers send back as Last-Event-ID."""
 
+    def __init__(self, narrow: Narrow | None = None) -> None:
+        self._narrow = narrow
+
     def event(self, frame: Frame) -> bytes:
         return b"".join(
             (
                 b"id: ",
-                frame.cursor.encode(),
+                (frame.cursor if self._narrow is None else self._narrow(frame.cursor)).encode(),
                 b"\nevent: ",
                 frame.type.encode(),
                 b"\ndata: ",

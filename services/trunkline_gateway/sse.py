@@ -45,14 +45,13 @@ class EventStream:
 
     async def run(self) -> web.StreamResponse:
         await require_ready(self._gateway)
-        render = SseFrames()
         async with AsyncExitStack() as stack:
-            opened = await open_subscription(self._gateway, self._params, self._outbox, render, stack)
+            opened = await open_subscription(self._gateway, self._params, self._outbox, SseFrames, stack)
             await self._response.prepare(self._request)
             first = b"event: subscribed\nid: " + opened.cursor.encode() + b"\ndata: "
             self._outbox.force(first + encode(opened.payload("sse")) + b"\n\n")
             if opened.gap is not None:
-                self._outbox.force(render.gap(encode(opened.gap)))
+                self._outbox.force(SseFrames().gap(encode(opened.gap)))
             metrics.GATEWAY_CLIENTS.labels("sse").inc()
             try:
                 await self._serve(opened.subscription)

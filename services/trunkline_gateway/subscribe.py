@@ -1,5 +1,6 @@
 """Opening subscriptions: from a cursor, the start, now, or a snapshot."""
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any, Final, Literal
 
@@ -7,11 +8,12 @@ import msgspec
 
 from trunkline_bus.cursor import Gap
 from trunkline_gateway.channel import Channel
-from trunkline_gateway.cursors import position
+from trunkline_gateway.cursors import position, scope
 from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.outbox import Outbox
 from trunkline_gateway.patterns import Patterns
 from trunkline_gateway.registry import Params
+from trunkline_gateway.ring import Narrow
 from trunkline_gateway.subscription import Renders, Subscription
 from trunkline_wire.ids import check_id
 
@@ -47,11 +49,16 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def open_subscription(
-    gateway: Gateway, params: Subscribe, outbox: Outbox, render: Renders, stack: AsyncExitStack
+    gateway: Gateway,
+    params: Subscribe,
+    outbox: Outbox,
+    renderer: Callable[[Narrow | None], Renders],
+    stack: AsyncExitStack,
 ) -> Opened:
     """Join the channel (until `stack` is closed) and find where to begin.
 
-    Raises TrunklineError `unknown_session`, `bad_cursor`, `bad_params`.
+    `renderer` gets what binds cursors to the patterns, None where they want every type.
+    Raises TrunklineError `unknown_session`, `bad_cursor`, `bad_params`, `log_unavailable`.
     """
     patterns = Patterns(params.patterns)
     session = params.session
@@ -60,7 +67,13 @@ async def open_subscription(
         check_id(session, "ses")
         await gateway.directory.session(session)
     channel = await stack.enter_async_context(gateway.hub.channel(session))
-    gap = None if cursor is None else await gateway.cursors.verify(cursor, session, channel.filters)
+    narrow = _narrow(gateway, session, patterns)
+    lives, gap = channel.lives, None
+    if cursor is not None:
+        gap = await gateway.cursors.verify(cursor, session, patterns.scope, channel.filters)
+        if gap is None:
+            # A gateway that is behind the one where the client was would give it cursors that go back.
+            await gateway.directory.reached(position(cursor))
     # No await from here on: the snapshot, the position and the count of deltas belong together.
     snapshot: dict[str, Any] | None = None
     deltas_seen: int | None = None
@@ -72,24 +85,32 @@ async def open_subscription(
         seen = channel.position
         if cursor is not None or params.start == "snapshot":
             snapshot, deltas_seen = make_snapshot(gateway, channel), channel.deltas
-    began = params.cursor if cursor is not None and gap is None else channel.cursor() if seen else None
+    began = params.cursor if gap is None else None
+    if began is None:
+        began = channel.cursor() if seen else gateway.cursors.at(session, 0, None)
     return Opened(
         subscription=Subscription(
             gateway.bus,
             channel,
             gateway.cursors,
             outbox,
-            render,
+            renderer(narrow),
             lambda channel: make_snapshot(gateway, channel),
             patterns=patterns,
             deltas=params.deltas,
             seen=seen,
             deltas_seen=deltas_seen,
+            narrow=narrow,
+            lives=lives,
         ),
-        cursor=began or gateway.cursors.at(session, 0, None),
+        cursor=began if narrow is None else narrow(began),
         gap=gap,
         snapshot=snapshot,
     )
+
+
+def _narrow(gateway: Gateway, session: str | None, patterns: Patterns) -> Narrow | None:
+    return (lambda text: gateway.cursors.narrowed(text, scope(session, patterns.scope))) if patterns.scope else None
 
 
 def make_snapshot(gateway: Gateway, channel: Channel) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from trunkline_gateway.channel import Channel
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.outbox import Outbox
 from trunkline_gateway.patterns import Patterns
-from trunkline_gateway.ring import Frame, make_frame
+from trunkline_gateway.ring import Frame, Narrow, make_frame
 from trunkline_wire import TrunklineError, encode, subjects
 from trunkline_wire.events import DELTA_TYPES
 
@@ -41,7 +41,10 @@ class Snapshots(Protocol):
 
 
 class Subscription:
-    """Run `run()` as a task. `seen` is what the client has already, `deltas_seen` the channel's count at its snapshot."""
+    """Run `run()` as a task. `seen` is what the client has already, `deltas_seen` the channel's count at its snapshot.
+
+    `lives` is the channel's at the time when `seen` was known to be of its log, `narrow` binds cursors to the patterns.
+    """
 
     def __init__(
         self,
@@ -56,6 +59,8 @@ class Subscription:
         deltas: bool,
         seen: int,
         deltas_seen: int | None,
+        narrow: Narrow | None = None,
+        lives: int = 0,
     ) -> None:
         self.channel = channel
         self.sent = seen
@@ -68,17 +73,20 @@ class Subscription:
         self._deltas = deltas
         self._deltas_seen = deltas_seen
         self._live = False
+        self._narrow = narrow
+        self._lives = lives
         self._diverged = False
         self._lagging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def cursor(self) -> str | None:
         """Where the client may continue; None while it catches up (its last event says so then)."""
-        return self.channel.cursor() if self._live else None
+        return self._cursor() if self._live else None
 
     async def run(self) -> None:
         """Deliver until cancelled."""
         self.channel.subscribers.add(self)
+        self._diverged = self._lives != self.channel.lives
         try:
             while True:
                 self._lagging = asyncio.get_running_loop().create_future()
@@ -92,6 +100,10 @@ class Subscription:
                 await self._lagging
         finally:
             self.channel.subscribers.discard(self)
+
+    def _cursor(self) -> str:
+        cursor = self.channel.cursor()
+        return cursor if self._narrow is None else self._narrow(cursor)
 
     def offer(self, frame: Frame) -> None:
         """Take a live frame, if the subscription is live and wants it."""
@@ -150,7 +162,7 @@ class Subscription:
         self.sent, self._deltas_seen = self.channel.position, self.channel.deltas
         payload = {
             "reason": "log_diverged",
-            "cursor": self.channel.cursor(),
+            "cursor": self._cursor(),
             "snapshot": self._snapshot(self.channel),
         }
         self._outbox.force(self._render.gap(encode(payload)))

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
@@ -247,7 +248,7 @@ class Connection:
         name = f"sub_{self._numbered}"
         stack = AsyncExitStack()
         try:
-            opened = await open_subscription(self._gateway, params, self._outbox, WsFrames(name), stack)
+            opened = await open_subscription(self._gateway, params, self._outbox, partial(WsFrames, name), stack)
         except BaseException:
             await stack.aclose()
             raise
