@@ -19,6 +19,7 @@ from trunkline_agentkit import workers
 from trunkline_agentkit.directory import Folds, fold_log, has_unread
 from trunkline_agentkit.hung import HungWorkers
 from trunkline_agentkit.leasing import keep_lease, let_go_in_silence
+from trunkline_agentkit.orders import went_back
 from trunkline_agentkit.owner import End, SessionOwner
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.place import Place, Record, owner_runs, places
@@ -28,6 +29,7 @@ from trunkline_agentkit.sweep import reap_zombies, start_time
 from trunkline_agentkit.workers import WorkerMark
 from trunkline_agentkit.workqueue import Work, WorkQueue
 from trunkline_bus import direct, kv, metrics, trace
+from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
 from trunkline_bus.lease import Lease, read_lease
 from trunkline_bus.reader import Reader
@@ -75,6 +77,7 @@ class WorkerHost:
         self._latest: dict[str, int] = {}
         """The last command seen for each session of this host."""
         self._claims = asyncio.Semaphore(_CLAIMS_AT_A_TIME)
+        self._clock = ServerClock()
         self._group: asyncio.TaskGroup | None = None
         self._owning: set[asyncio.Task[None]] = set()
         self._descriptions: list[dict[str, Any]] = []
@@ -87,12 +90,14 @@ class WorkerHost:
     async def run(self, stopping: asyncio.Event, ready: asyncio.Event | None = None) -> None:
         """Works until `stopping` is set, then lets all sessions go: no process of theirs is left."""
         self._descriptions = await self._describe()
+        await self._clock.read(self._bus)
         after = await direct.end(self._bus, subjects.COMMANDS)
         await asyncio.to_thread(workers.enter, self._home, self._mark)
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 tasks = [
+                    group.create_task(self._clock.keep(self._bus)),
                     group.create_task(self._register()),
                     group.create_task(self._reap()),
                     group.create_task(self._watch_commands(after)),
@@ -169,8 +174,9 @@ class WorkerHost:
 
     async def _on_spawn(self, work: Work) -> None:
         spawn = decode_spawn(work.raw)
-        if work.age > SPAWN_LIFETIME:
-            log.warning("spawn_expired", extra={"session": spawn.session, "age_s": round(work.age, 1)})
+        age = (self._clock.now() - work.time).total_seconds()
+        if age > SPAWN_LIFETIME:
+            log.warning("spawn_expired", extra={"session": spawn.session, "age_s": round(age, 1)})
             metrics.SPAWNS.labels(spawn.adapter, "expired").inc()
             await work.refuse()
             return
@@ -318,10 +324,15 @@ class WorkerHost:
                 await place.change(worker=None, agent=None, cmd_seq=cmd_seq, closed=record.closed)
             finally:
                 place.unlock()
-        if not record.closed and record.cmd_seq > await direct.end(self._bus, subjects.COMMANDS):
-            # An older copy was put back: only the log knows up to where the session has read it.
+        if await went_back(self._bus, place.session, record.cmd_seq):
             log.warning("commands_regressed", extra={"session": place.session, "cmd_seq": record.cmd_seq})
-            return True, 0
+            if not await place.seize():
+                return False, record.cmd_seq
+            try:
+                record = replace(record, cmd_seq=0)
+                await asyncio.to_thread(place.write, record)
+            finally:
+                place.unlock()
         return await self._has_unread(place.session, record), record.cmd_seq
 
     def _start_claim(self, session: str) -> None:
@@ -426,6 +437,7 @@ class WorkerHost:
             place=place,
             settings=self._settings,
             spawn=self._send_spawn,
+            clock=self._clock,
         )
         self._owners[place.session] = owner
         metrics.OWNED_SESSIONS.set(len(self._owners))

@@ -6,7 +6,6 @@ interruption, a steer, a close or a kill waits for nothing.
 
 import asyncio
 import contextlib
-import datetime as dt
 import logging
 from collections.abc import Awaitable
 from typing import Any, Final, cast
@@ -19,6 +18,7 @@ from trunkline_agentkit.life import AgentLife
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.spans import carried
 from trunkline_bus import direct, metrics
+from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.reader import Reader
@@ -58,7 +58,15 @@ class Orders:
     """`cmd_seq` is the sequence in COMMANDS up to which everything was read."""
 
     def __init__(
-        self, bus: Bus, pen: Pen, writer: SessionWriter, life: AgentLife, effects: Effects, *, effect_within: float
+        self,
+        bus: Bus,
+        pen: Pen,
+        writer: SessionWriter,
+        life: AgentLife,
+        effects: Effects,
+        *,
+        effect_within: float,
+        clock: ServerClock,
     ) -> None:
         self._bus = bus
         self._pen = pen
@@ -66,6 +74,7 @@ class Orders:
         self._life = life
         self._effects = effects
         self._effect_within = effect_within
+        self._clock = clock
         self._waiting: asyncio.Queue[Job] = asyncio.Queue()
         self._control: asyncio.Queue[Job] = asyncio.Queue()
         self._group: asyncio.TaskGroup | None = None
@@ -97,11 +106,7 @@ class Orders:
         after = self._pen.memory.commands.cmd_seq
         if after == 0:
             return 0
-        there = await direct.at(self._bus, subjects.COMMANDS, after)
-        if there is not None and there.session != session:
-            log.warning("commands_regressed", extra={"session": session, "cmd_seq": after})
-            return 0
-        if there is None and await direct.end(self._bus, subjects.COMMANDS) < after:
+        if await went_back(self._bus, session, after):
             log.warning("commands_regressed", extra={"session": session, "cmd_seq": after})
             return 0
         return after
@@ -150,7 +155,7 @@ class Orders:
         verdict = rules.judge(
             command,
             stored.time,
-            dt.datetime.now(dt.UTC),
+            self._clock.now(),
             session=memory.session,
             commands=memory.commands,
             capabilities=self._life.capabilities,
@@ -249,3 +254,13 @@ def _field(raw: bytes, name: str) -> str | None:
         return None
     found = cast("dict[str, Any]", value).get(name)
     return found if isinstance(found, str) and found else None
+
+
+async def went_back(bus: Bus, session: str, cmd_seq: int) -> bool:
+    """Whether COMMANDS no longer is what was read up to `cmd_seq`: an older copy was put in its place."""
+    if cmd_seq == 0:
+        return False
+    there = await direct.at(bus, subjects.COMMANDS, cmd_seq)
+    if there is not None:
+        return there.session != session
+    return await direct.end(bus, subjects.COMMANDS) < cmd_seq

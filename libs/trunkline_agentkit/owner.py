@@ -29,6 +29,7 @@ from trunkline_agentkit.redact import redact
 from trunkline_agentkit.running import Starter
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_bus.blobs import Blobs
+from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
 from trunkline_bus.writer import SessionWriter
 from trunkline_fold.asks import AsksState
@@ -59,6 +60,7 @@ class SessionOwner:
         place: Place,
         settings: OwnerSettings,
         spawn: Callable[[Spawn], Awaitable[None]],
+        clock: ServerClock,
     ) -> None:
         self._bus = bus
         self._writer = writer
@@ -81,7 +83,9 @@ class SessionOwner:
             close=self._close,
             release=lambda: self.finish("idle"),
         )
-        self._orders = Orders(bus, self._pen, writer, self._life, effects, effect_within=settings.effect_within)
+        self._orders = Orders(
+            bus, self._pen, writer, self._life, effects, effect_within=settings.effect_within, clock=clock
+        )
         self._answers = Answers(bus, self._pen, writer, self._life, asks)
 
     @property

@@ -34,7 +34,7 @@ _GOING_ON: Final = frozenset({"404", "408"})
 
 
 class Work:
-    """A message of the queue: `age` in seconds when it came, `raw` its body, `again` whether somebody had it before.
+    """A message of the queue: `time` when the server stored it, `raw` its body, `again` whether somebody had it before.
 
     End it with one of the three methods.
     """
@@ -45,7 +45,7 @@ class Work:
         self.raw = message.data
         self.subject = message.subject
         self.headers: dict[str, str] | None = message.headers
-        self.age = _age(message.reply)
+        self.time = _stored(message.reply)
         self.again = _deliveries(message.reply) > 1
 
     async def done(self) -> None:
@@ -161,7 +161,5 @@ def _deliveries(reply: str) -> int:
     return _numbers(reply)[0]
 
 
-def _age(reply: str) -> float:
-    """Seconds since the message was stored."""
-    stored = _numbers(reply)[3] / _S
-    return max(0.0, dt.datetime.now(dt.UTC).timestamp() - stored)
+def _stored(reply: str) -> dt.datetime:
+    return dt.datetime.fromtimestamp(_numbers(reply)[3] / _S, dt.UTC)

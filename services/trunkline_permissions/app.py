@@ -9,9 +9,9 @@ from pathlib import Path
 import nats.errors
 
 from trunkline_bus import metrics
+from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
 from trunkline_bus.projection import Projection
-from trunkline_permissions.clock import ServerClock
 from trunkline_permissions.decider import SERVICE, Decider
 from trunkline_permissions.policy_file import PolicyFile, record_policy
 from trunkline_permissions.remembered import remember

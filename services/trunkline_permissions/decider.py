@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 
 from trunkline_bus import direct, metrics
+from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.derived import DerivedWriter
@@ -20,7 +21,6 @@ from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AskRecord
 from trunkline_fold.policy import Ruling, decide
 from trunkline_permissions.answers import Given
-from trunkline_permissions.clock import ServerClock
 from trunkline_permissions.desk import Desk
 from trunkline_permissions.plan import Step, next_expiry, next_step
 from trunkline_permissions.policy_file import PolicyFile

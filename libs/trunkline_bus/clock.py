@@ -1,4 +1,4 @@
-"""The server's clock: expiries are decided by it, so that two replicas and a restart agree."""
+"""The server's clock: expiries are decided by it, so that hosts, replicas and restarts agree, and no local clock counts."""
 
 import asyncio
 import datetime as dt
@@ -20,13 +20,16 @@ INTERVAL = 30.0
 
 
 class ServerClock:
-    """`now()` is this machine's clock corrected by what the server said last; off by at most half a round trip."""
+    """`now()` is what the server said last and the steady time since; off by at most half a round trip.
+
+    This machine's wall clock may be wrong, and may jump. Until the first `read` it is all there is.
+    """
 
     def __init__(self) -> None:
-        self._offset = 0.0
+        self._offset = time.time() - time.monotonic()
 
     def now(self) -> dt.datetime:
-        return dt.datetime.fromtimestamp(time.time() + self._offset, dt.UTC)
+        return dt.datetime.fromtimestamp(time.monotonic() + self._offset, dt.UTC)
 
     async def read(self, bus: Bus) -> None:
         """Ask until the server answers. Raises `log_unavailable` where nobody does for 15 s, and APIError."""
@@ -36,10 +39,10 @@ class ServerClock:
             self._offset = parse_time(_micros(stated)).timestamp() - (before + after) / 2
 
     async def _ask(self, bus: Bus) -> tuple[float, dict[str, Any], float]:
-        """The answer, and this machine's clock before and after it."""
-        before = time.time()
+        """The answer, and the steady clock before and after it."""
+        before = time.monotonic()
         answer = await jsapi.request(bus.js_cmd, f"STREAM.INFO.{subjects.COMMANDS}")
-        return before, answer, time.time()
+        return before, answer, time.monotonic()
 
     async def keep(self, bus: Bus) -> None:
         """Ask from time to time, until cancelled."""
