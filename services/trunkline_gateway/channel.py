@@ -110,8 +110,11 @@ class Channel:
                 for stored in batch:
                     with contextlib.suppress(TrunklineError):
                         self._on_delta(stored.event(), stored.raw)
-                if not batch:
+                if not batch and not self._ready.is_set():
                     self._ready.set()
+                    # Who did not wait for it gets now what is open.
+                    for frame in self.under_way(blocks=True):
+                        self._publish(frame)
 
     def _since(self) -> dt.datetime | None:
         earliest = dt.datetime.now(dt.UTC) - BACKLOG

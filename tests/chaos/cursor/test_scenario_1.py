@@ -160,3 +160,18 @@ async def test_who_missed_twenty_thousand_deltas_gets_the_facts_and_the_open_tex
             await client.leave()
         assert seen.seqs() == list(range(1, 4 + FACTS + 2 + 1))
         assert late.seqs() == [last + 1, last + 2]
+
+
+async def test_open_text_that_is_still_being_read_comes_once_it_is_known(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that can't have read the open turn's deltas by the time a client comes."""
+    monkeypatch.setattr("trunkline_gateway.channel.READY_S", 0.0)
+    async with await rig.session() as writer:
+        agent = Agent(rig, writer, begin_turn(writer))
+        text = await agent.stream(OPEN, OPEN_PIECES)
+        await rig.settled(writer)
+        client = Modelled()
+        await client.come(rig, session=writer.session)
+        await client.until(lambda: client.known(writer.session, OPEN) == (0, text), "the open text")
+        await client.leave()
