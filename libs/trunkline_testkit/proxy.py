@@ -40,14 +40,15 @@ class Passing:
 
 
 class NatsProxy:
-    """Listens on loopback in front of `target` (`nats://host:port`, one server). Runs in the test's event loop.
+    """Listens on `host`, loopback by default, in front of `target` (`nats://host:port`, one server). Runs in the test's event loop.
 
     `on_publish` is called for each message of the client right before it is forwarded, `on_deliver` for each of the server;
     they don't wait, and None means "pass". `delay` is in seconds, each way.
     Further servers that the target advertises are hidden, so that no client finds a way around.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, host: str = "127.0.0.1") -> None:
+        self._host = host
         self._target = urllib.parse.urlsplit(target)
         self._server: asyncio.Server | None = None
         self._open = asyncio.Event()
@@ -62,9 +63,9 @@ class NatsProxy:
 
     @property
     def url(self) -> str:
-        """`nats://127.0.0.1:<port>`: what the client is given. Raises AssertionError before `start`."""
+        """`nats://<host>:<port>`: what the client is given. Raises AssertionError before `start`."""
         assert self._server is not None, "the proxy is not started"
-        return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return f"nats://{self._host}:{self._server.sockets[0].getsockname()[1]}"
 
     @property
     def published(self) -> int:
@@ -76,7 +77,7 @@ class NatsProxy:
         return not self._open.is_set()
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_CHUNK)
+        self._server = await asyncio.start_server(self._accept, self._host, 0, limit=_CHUNK)
 
     async def stop(self) -> None:
         """Closes everything. May be called twice. Raises what a hook raised."""

@@ -268,14 +268,16 @@ class Stage:
         via: NatsProxy | Sequence[NatsProxy] | None = None,
         home: Path | None = None,
         wait: bool = True,
+        within: Sequence[str] = (),
         **settings: object,
     ) -> Part:
         """A new part, by default named as its service, `gateway2` for the second and so on.
 
         `via` are proxies between it and NATS; on a cluster one for each node that it may use. `settings` are the
-        service's, as in `idle_after=5`. It is ready on return unless `wait` is false.
+        service's, as in `idle_after=5`. It is ready on return unless `wait` is false. `within` is a command that its own is
+        given to (`ip netns exec NAME`).
         """
-        part = self._make(service, name, via, home or self.home, settings)
+        part = self._make(service, name, via, home or self.home, settings, within)
         await part.launch()
         if wait:
             await part.ready()
@@ -298,6 +300,7 @@ class Stage:
         via: NatsProxy | Sequence[NatsProxy] | None,
         home: Path,
         settings: Mapping[str, object],
+        within: Sequence[str] = (),
     ) -> Part:
         if name is None:
             others = sum(part.service == service for part in self.parts.values())
@@ -319,7 +322,7 @@ class Stage:
         if service == "gateway":
             environment.setdefault("TRUNKLINE_GATEWAY_PORT", "0")
             environment.setdefault("TRUNKLINE_GATEWAY_SOCKET", str(home / f"{name}.sock"))
-        argv = [sys.executable, "-m", f"trunkline_{service}"]
+        argv = [*within, sys.executable, "-m", f"trunkline_{service}"]
         part = self.parts[name] = Part(name, service, argv, environment, home)
         return part
 
