@@ -20,9 +20,9 @@ from trunkline_testkit import eventually
 from trunkline_testkit.processes import kill_all, marked
 from trunkline_wire import AgentRef, Data
 from trunkline_wire.blocks import TextBlock
-from trunkline_wire.commands import Native, Prompt, SetModel
+from trunkline_wire.commands import Native, Prompt, Resume, SetModel
 from trunkline_wire.ids import item_id, new_session_id, uuid7_hex
-from trunkline_wire.session import SessionCreated, SessionOptions, SessionStatus
+from trunkline_wire.session import SessionClosed, SessionCreated, SessionOptions, SessionStatus
 from trunkline_wire.turn import MessageUser, ToolStarted, TurnStarted
 from trunkline_wire.work import CommandAccepted
 
@@ -157,6 +157,26 @@ async def test_a_session_with_nothing_open_is_left_alone(past: Past, run_host: H
 
     await eventually(released, 5)
     assert [event.type for event in await past.hand.events(past.session)] == ["session.created"]
+
+
+@pytest.mark.parametrize("others", [0, 6], ids=["commands end before it", "commands have grown past it"])
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+async def test_a_record_of_commands_from_a_log_that_was_put_back_makes_no_one_deaf(
+    past: Past, run_host: Host, home: Path, closed: bool, others: int
+) -> None:
+    if closed:
+        past.writer.append(SessionClosed(reason="closed"))
+    await past.writer.flush()
+    record = Record(session=past.session, adapter="demo", cwd=str(home), cmd_seq=5, closed=closed)
+    Place(home, past.session).write(record)
+    early = await past.hand.command(past.session, Resume() if closed else SetModel(model="demo-small"))
+    for _ in range(others):
+        await past.hand.command(new_session_id(), SetModel(model="demo-large"))
+    await run_host()
+    await past.hand.has(past.session, "command.finished", command=early)
+    prompt = await past.hand.prompt(past.session, "say heard")
+    await past.hand.has(past.session, "command.finished", command=prompt)
+    await past.hand.verify(past.session)
 
 
 async def test_an_id_older_than_a_day_is_expired(past: Past, run_host: Host) -> None:
