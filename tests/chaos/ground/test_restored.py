@@ -8,7 +8,7 @@ from tests.chaos.ground.conftest import demo_session, verified
 
 from trunkline_testkit.product import Client, Product
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(240)]
 
 
 async def say(client: Client, session: str, word: str) -> None:

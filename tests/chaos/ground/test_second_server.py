@@ -13,6 +13,7 @@ from trunkline_wire import TrunklineError
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
+@pytest.mark.long
 async def test_a_store_has_one_server(product: Product, tmp_path: Path) -> None:
     await product.start()
     server = product.find("nats-server")

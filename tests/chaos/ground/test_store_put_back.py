@@ -66,7 +66,7 @@ def said(events: list[dict[str, Any]]) -> list[str]:
     [
         pytest.param((), ["one", "three"], id="the whole store"),
         # The prompt is still in the stream of commands, and no log says that it was taken.
-        pytest.param(("EVENTS",), ["one", "two", "three"], id="the log alone"),
+        pytest.param(("EVENTS",), ["one", "two", "three"], id="the log alone", marks=pytest.mark.long),
     ],
 )
 async def test_clients_are_told_and_sessions_go_on(
