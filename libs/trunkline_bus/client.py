@@ -6,6 +6,7 @@ direct subscription goes to its taker in the step in which it was read, without 
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from nats.aio.client import Client as _Client
@@ -18,7 +19,18 @@ from trunkline_bus.stored import header_lines
 CONGESTED: Final = 64 * 1024
 """Bytes in the socket's own buffer above which frames wait in the client's, which is drained."""
 
-Take = Callable[[Msg], None]
+_PLAIN: Final = b"NATS/1.0\r\n"
+"""How a block of headers begins that has no status in it."""
+
+
+@dataclass
+class Received(Msg):
+    """A message of a direct subscription. `size` counts its bytes as the server's limits do: subjects, headers, body."""
+
+    size: int = 0
+
+
+Take = Callable[[Received], None]
 
 
 class Client(_Client):
@@ -102,10 +114,28 @@ class Client(_Client):
         self.stats["in_bytes"] += len(data)
         if sid not in self._subs:
             return
+        block = headers or b""  # None for a message without any, whatever its annotation says
         try:
-            take(self._build_message(sid, subject, reply, data, await self._process_headers(headers)))
+            take(
+                Received(
+                    _client=self,
+                    subject=subject.decode(),
+                    reply=reply.decode(),
+                    data=data,
+                    headers=await self._headers_of(block),
+                    _sid=sid,
+                    size=len(subject) + len(reply) + len(block) + len(data),
+                )
+            )
         except Exception as error:  # noqa: BLE001 - as the client does with those of callbacks: the rest flows on
             await self._error_cb(error)
+
+    async def _headers_of(self, block: bytes) -> dict[str, str] | None:
+        if not block:
+            return None
+        if block.startswith(_PLAIN):
+            return header_lines(block[len(_PLAIN) :].decode("utf-8", "replace")) or None
+        return await self._process_headers(block)
 
     def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
         self._takers.pop(sid, None)

@@ -21,10 +21,11 @@ from nats.aio.subscription import Subscription
 from nats.js.errors import APIError
 
 from trunkline_bus import direct, jsapi, metrics
+from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus
 from trunkline_bus.patience import PATIENCE, UNANSWERED
 from trunkline_bus.pulls import Pulls
-from trunkline_bus.stored import Stored, header_size, make
+from trunkline_bus.stored import Stored, make
 from trunkline_wire import subjects
 from trunkline_wire.codec import timestamp
 from trunkline_wire.errors import TrunklineError
@@ -100,6 +101,7 @@ class Reader:
         self._tokens = itertools.count(1)
         self._reconnects = 0
         self._heard = 0.0
+        self._alive = False
         self._failure: str | None = "start"
         self._error: TrunklineError | None = None
         self._look_again = False
@@ -181,7 +183,7 @@ class Reader:
 
     # What the subscription and the clock report. Both only note; the iterator acts.
 
-    def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Received) -> None:
         if not message.reply:
             self._on_status(message)
             return
@@ -196,10 +198,9 @@ class Reader:
             self._fail("gap")
             return
         self._expected += 1
-        raw = message.data
-        stored = make(self.stream, int(tokens[5]), message.subject, message.headers, raw, int(tokens[7]))
-        self._pulls.arrived(len(message.subject) + len(message.reply) + header_size(message.headers) + len(raw))
-        self._heard = self._now()
+        stored = make(self.stream, int(tokens[5]), message.subject, message.headers, message.data, int(tokens[7]))
+        self._pulls.arrived(message.size)
+        self._alive = True
         if self._received is not None and stored.sequence <= self._received and not self._may_start_over:
             self._regressed(f"sequence {stored.sequence} came after {self._received}")
             return
@@ -230,6 +231,8 @@ class Reader:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
+        if self._alive:
+            self._alive, self._heard = False, self._now()
         if self._failure is not None:
             return
         if self._connection.stats["reconnects"] != self._reconnects:

@@ -87,13 +87,6 @@ def header_lines(text: str) -> Headers:
     return found
 
 
-def header_size(headers: Headers | None) -> int:
-    """Bytes of the raw block that `parse_headers` reads: `NATS/1.0`, a colon, a space and a line end each, an empty line."""
-    if not headers:
-        return 0
-    return 12 + 4 * len(headers) + sum(map(len, headers)) + sum(map(len, headers.values()))
-
-
 def parse_nanoseconds(time: str) -> int:
     """RFC 3339 with up to nine digits of a second, as the server writes it, in nanoseconds since 1970."""
     whole, _, rest = time.partition(".")

@@ -4,6 +4,7 @@ Five subjects a session: `agent.fact`, `agent.ask`, `permission`, `team` and its
 ids are never part of a subject (each subject costs the server about 340 B of memory).
 """
 
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -108,6 +109,7 @@ class Parsed(msgspec.Struct, frozen=True):
     rest: str
 
 
+@lru_cache(maxsize=4096)
 def parse(subject: str) -> Parsed | None:
     """The parts of a session's subject; None for any other subject."""
     tokens = subject.split(".")
