@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from nats.js.kv import KeyValue
 from prometheus_client import REGISTRY
@@ -79,9 +79,12 @@ async def prepare(bus: Bus) -> int:
     raise AssertionError
 
 
-def another(view: type[View[Any]], number: int) -> View[Any]:
+_versions: Final = itertools.count(1000)
+
+
+def another(view: type[View[Any]]) -> View[Any]:
     """The same view as a version that nobody has built yet."""
-    return type(view.__name__, (view,), {"version": 1000 + number})()
+    return type(view.__name__, (view,), {"version": next(_versions)})()
 
 
 async def build(bus: Bus, view: View[Any]) -> None:
@@ -118,8 +121,8 @@ async def measure_view(bus: Bus, view: type[View[Any]], count: int, setting: str
     bucket = await bus.js.key_value(view.bucket)
     pairs: list[tuple[Measured, Measured]] = []
     written = 0
-    for number in range(ROUNDS):
-        one = another(view, number)
+    for _ in range(ROUNDS):
+        one = another(view)
         before = writes(one)
         mine = await timed(lambda one=one: build(bus, one))
         written = writes(one) - before
