@@ -70,7 +70,7 @@ chaos *args: setup
 chaos-short *args: setup
     @pytest -q -m "chaos and not long" tests/chaos "$@"
 
-# measure: each figure as a ratio to the limit in the same run
+# measure: each figure as a ratio to the limit in the same run (`just bench replay projector` for parts)
 bench *args: setup
     @python -m tests.bench "$@"
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import uvloop
 from rich.console import Console
-from tests.bench import appends, fanout, pipeline, projecting, reading, replay
+from tests.bench import appends, fanout, idle, pipeline, projecting, reading, replay
 from tests.bench.report import Figure
 
 from trunkline_bus import topology
@@ -52,6 +52,7 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "replay": lambda: on_both(lambda bus: replay.prepare(bus, replay.SMALL), replay.measure),
     "replay-full": lambda: on_both(lambda bus: replay.prepare(bus, replay.FULL), replay.measure),
     "projector": lambda: on_both(projecting.prepare, projecting.measure),
+    "idle": lambda: once(idle.measure),
     "pipeline": lambda: once(pipeline.measure),
     "fanout": lambda: once(fanout.measure),
 }

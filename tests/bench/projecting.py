@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from nats.js.kv import KeyValue
@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 from tests.bench.reading import raw_pull
 from tests.bench.report import Figure, Measured, median, timed
 
-from trunkline_bus import kv
+from trunkline_bus import direct, kv
 from trunkline_bus.connection import Bus
 from trunkline_bus.projection import Projection
 from trunkline_bus.views import View
@@ -39,12 +39,12 @@ UNACKED = 1000
 """Events sent before one is acked: the server drops what it has no room to queue."""
 
 
-def session_events() -> Iterator[tuple[Data, str | None]]:
+def session_events(turns: int = TURNS) -> Iterator[tuple[Data, str | None]]:
     """The life of one session, with the item each event belongs to: turns with a prompt, tools, messages and usage."""
     yield SessionCreated(adapter="bench", cwd="/", host=new_host_id(), workspace="ws_" + "0" * 32), None
     yield SessionClaimed(worker=new_worker_id(), host=new_host_id()), None
     usage = Usage(input=1000, output=90, cache_write=0, cache_read=60_000)
-    for number in range(1, TURNS + 1):
+    for number in range(1, turns + 1):
         yield TurnStarted(number=number), None
         yield MessageUser(content=[TextBlock(text="a prompt " * 10)]), f"itm_{number:016x}{0:016x}"
         for tool in range(1, TOOLS + 1):
@@ -56,9 +56,14 @@ def session_events() -> Iterator[tuple[Data, str | None]]:
 
 
 async def prepare(bus: Bus) -> int:
-    """Store the sessions' events, all sessions at the same pace; returns how many there are."""
-    lives = {new_session_id(): session_events() for _ in range(SESSIONS)}
-    number = 0
+    """Store the log; returns its number of events."""
+    return await store(bus, SESSIONS, session_events)
+
+
+async def store(bus: Bus, sessions: int, life_of: Callable[[], Iterator[tuple[Data, str | None]]]) -> int:
+    """Store the events of new sessions, all at the same pace; returns how many there are."""
+    lives = {new_session_id(): life_of() for _ in range(sessions)}
+    begin, number = await direct.end(bus, subjects.EVENTS), 0
     for seq in itertools.count(1):
         for session, life in list(lives.items()):
             if (following := next(life, None)) is None:
@@ -71,8 +76,8 @@ async def prepare(bus: Bus) -> int:
             subject, raw = subjects.event(session, "agent.fact"), encode(event)
             if number % UNACKED:
                 await bus.writing.publish(subject, raw, headers=headers)
-            elif (ack := await bus.js.publish(subject, raw, headers=headers)).seq != number:
-                raise RuntimeError(f"the server dropped {number - ack.seq} of {number} events")
+            elif (ack := await bus.js.publish(subject, raw, headers=headers, timeout=60)).seq != begin + number:
+                raise RuntimeError(f"the server dropped {begin + number - ack.seq} of {number} events")
         if not lives:
             await bus.writing.flush()
             return number
