@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import msgspec
 
@@ -13,6 +13,8 @@ from trunkline_wire import TrunklineError
 
 FIRST_DELAY = 0.1
 LONGEST_DELAY = 2.0
+PASSING: Final = frozenset({"log_unavailable", "timeout"})
+"""Codes of a gateway that is there again and can't read the log yet."""
 
 Start = Literal["start", "now", "snapshot"]
 
@@ -94,9 +96,11 @@ class Link:
     ) -> AsyncIterator[Notice]:
         """Everything behind `cursor` (or from `start`), in order and without end; breaks show as `Broken` notices.
 
-        One watch at a time. Raises the gateway's TrunklineError for a subscription it refuses.
+        One watch at a time. Raises the gateway's TrunklineError for a subscription it refuses; after a break only once the
+        patience is over, where the gateway is there again and can't read the log yet.
         """
-        broken = False
+        loop = asyncio.get_running_loop()
+        broken, patient_until = False, 0.0
         while True:
             client = await self._connected()
             try:
@@ -106,6 +110,7 @@ class Link:
                 )
                 if broken:
                     yield Broken(mended=True)
+                    broken = False
                 cursor = opened.get("cursor") or cursor
                 yield Opened()
                 if opened.get("gap") is not None:
@@ -127,7 +132,11 @@ class Link:
                 await self._forget(client)
                 if not broken:
                     yield Broken()
-                broken = True
+                    broken, patient_until = True, loop.time() + self._patience
+            except TrunklineError as error:
+                if not broken or error.code not in PASSING or loop.time() > patient_until:
+                    raise
+                await asyncio.sleep(FIRST_DELAY)
 
     async def _connected(self) -> GatewayClient:
         async with self._connecting:
