@@ -315,7 +315,6 @@ class Stage:
             "TRUNKLINE_HOME": str(home),
             "TRUNKLINE_NATS_URL": self._url(via),
             "TRUNKLINE_HTTP_PORT": str(free_port()),
-            **{k: v for k, v in os.environ.items() if k.startswith(("COVERAGE_", "COV_CORE_"))},
             **self._environment,
             **{f"TRUNKLINE_{service.upper()}_{key.upper()}": _text(value) for key, value in settings.items()},
         }
