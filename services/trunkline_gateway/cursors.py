@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import Cursor, CursorCodec, Gap, scope_hash, verify
-from trunkline_wire import subjects
+from trunkline_wire import TrunklineError, subjects
 
 NARROW_KEPT: Final = 512
 """Narrowed cursors remembered: an event goes to many subscriptions of one scope, and many deltas share a cursor."""
@@ -32,6 +32,13 @@ class Cursors:
     def read(self, text: str) -> Cursor:
         """Raises TrunklineError `bad_cursor`."""
         return self._codec.decode(text)
+
+    def place(self, text: str) -> int:
+        """The place in EVENTS of a cursor of the present log. Raises TrunklineError `bad_cursor`."""
+        cursor = self.read(text)
+        if cursor.log != self._bus.log_id:
+            raise TrunklineError("bad_cursor", "the cursor is of another log, which was restored or made anew")
+        return position(cursor)
 
     async def verify(self, cursor: Cursor, session: str | None, types: str, filters: list[str]) -> Gap | None:
         """Why not everything of `types` above `cursor` can be given; None where it can.

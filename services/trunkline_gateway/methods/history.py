@@ -6,7 +6,6 @@ import msgspec
 
 from trunkline_bus.pages import history_page
 from trunkline_bus.stored import Stored
-from trunkline_gateway.cursors import position
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Params, method
 from trunkline_wire import TrunklineError
@@ -35,8 +34,8 @@ async def history(gateway: Gateway, _: Caller, params: History) -> dict[str, Any
         raise TrunklineError("bad_params", "give `before` or `after`, not both", field="before")
     if not 1 <= params.limit <= MAX_PAGE:
         raise TrunklineError("bad_params", f"limit must be between 1 and {MAX_PAGE}", field="limit")
-    before = None if params.before is None else position(gateway.cursors.read(params.before))
-    after = None if params.after is None else position(gateway.cursors.read(params.after))
+    before = None if params.before is None else gateway.cursors.place(params.before)
+    after = None if params.after is None else gateway.cursors.place(params.after)
     page = await history_page(gateway.bus, params.session, before=before, after=after, limit=params.limit)
     if page.total == 0:
         raise TrunklineError("unknown_session", f"there is no session {params.session!r}", session=params.session)

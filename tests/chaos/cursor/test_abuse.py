@@ -14,6 +14,7 @@ from trunkline_testkit import eventually
 from trunkline_testkit.model_client import ModelClient
 from trunkline_testkit.product import Client
 from trunkline_wire import TrunklineError, subjects
+from trunkline_wire.session import SessionErased
 
 pytestmark = pytest.mark.chaos
 
@@ -214,3 +215,45 @@ class Regress:
         self._monkeypatch.undo()
         self._monkeypatch.setattr("trunkline_gateway.directory.load_base", self._load)
         raise TrunklineError("log_regressed", "the log went back")
+
+
+async def test_what_was_erased_is_named_and_nothing_else_is_missed(rig: Rig) -> None:
+    async with await rig.session() as kept, await rig.client() as client:
+        async with await rig.session() as leaked:
+            begin_turn(leaked)
+            await rig.settled(leaked)
+            of_leaked = (await client.call("subscribe", session=leaked.session))["cursor"]
+            begin_turn(kept)
+            await rig.settled(kept)
+            of_all = (await client.call("subscribe"))["cursor"]
+            leaked.append(SessionErased(by="operator"))
+            await rig.settled(leaked)
+            await rig.bus.js.purge_stream(subjects.EVENTS, subject=subjects.session_events(leaked.session), keep=1)
+        end_turn(kept, "tur_" + "1".zfill(32))
+        await rig.settled(kept)
+        async with await rig.client() as other:
+            opened = await other.call("subscribe", session=leaked.session, cursor=of_leaked)
+            assert opened["gap"]["reason"] == "erased"
+            assert "snapshot" in opened
+        async with await rig.client() as other:
+            model = await open_at(other, cursor=of_all)
+            await other.wait("turn.completed")
+            assert feed_all(model, other).gaps == []
+            assert [fact["seq"] for fact in model.facts.values() if fact["session"] == kept.session] == [4]
+
+
+async def test_a_page_behind_a_cursor_of_another_log_is_refused(rig: Rig) -> None:
+    async with await rig.session() as writer, await rig.client() as client:
+        await rig.settled(writer)
+        cursor = rig.running.gateway.cursors.at(writer.session, 1, None)
+        assert (await client.call("session.history", session=writer.session, after=cursor))["events"] == []
+        await rig.bus.js.delete_stream(subjects.EVENTS)
+        await topology.apply(rig.bus.js, max_bytes=256 * 1024 * 1024)
+        await eventually(lambda: rig.running.gateway.directory.position == 0, 40)
+        async with await rig.session() as again:
+            await eventually(lambda: rig.running.gateway.directory.position == 1, 40)
+            for where in ({"after": cursor}, {"before": cursor}):
+                params: dict[str, Any] = {"session": again.session, **where}
+                with pytest.raises(TrunklineError) as refused:
+                    await client.call("session.history", **params)
+                assert refused.value.code == "bad_cursor"
