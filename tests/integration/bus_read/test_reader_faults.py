@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
-from nats.aio.msg import Msg
 from prometheus_client import REGISTRY
 
 from trunkline_bus import topology
+from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.reader import Reader, read
 from trunkline_testkit import eventually
@@ -48,7 +48,7 @@ class LossyReader(Reader):
         super().__init__(bus, stream, filters)
         self.dropped: list[bytes] = []
 
-    def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Received) -> None:
         if message.data in {b"7", b"300", b"301"} and message.data not in self.dropped:
             self.dropped.append(message.data)
         else:
