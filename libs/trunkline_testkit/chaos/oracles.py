@@ -63,9 +63,9 @@ def log(evidence: Evidence) -> Iterator[Violation]:
 
 def native(evidence: Evidence, silent: Collection[str]) -> Iterator[Violation]:
     """(1) What each life of the agent said, without the `silent` types, begins with what the log holds of it, in order;
-    of a life whose end was recorded the log holds all.
+    of a life whose end was recorded, and told in the log by its own owner, the log holds all.
     """
-    logged = _logged_by_life(evidence)
+    logged, told = _logged_by_life(evidence), _told_ends(evidence)
     for life, (said, ended) in _said_by_life(evidence, silent).items():
         held = logged.pop(life, [])
         for place, (sequence, message) in enumerate(held):
@@ -75,7 +75,7 @@ def native(evidence: Evidence, silent: Collection[str]) -> Iterator[Violation]:
                 yield Violation(1, evidence.session, text, sequence)
                 break
         else:
-            if ended and len(held) < len(said):
+            if ended and life in told and len(held) < len(said):
                 last = held[-1][0] if held else None
                 text = f"{len(said) - len(held)} native messages of {life} are not in the log: {said[len(held)][:120]}"
                 yield Violation(1, evidence.session, text, last)
@@ -110,6 +110,18 @@ def _logged_by_life(evidence: Evidence) -> dict[str, list[tuple[int, Any]]]:
         if "native" in event:
             lives.setdefault(life, []).append((event["sequence"], event["native"]))
     return lives
+
+
+def _told_ends(evidence: Evidence) -> set[str]:
+    """Incarnations whose owner has told their end. One that died before took along what it had not stored yet."""
+    told: set[str] = set()
+    life, epoch = "", None
+    for event in evidence.events:
+        if event["type"] == "session.initialized":
+            life, epoch = event["data"].get("incarnation", ""), event["epoch"]
+        elif event["type"] == "session.status" and event["data"].get("status") == "stopped" and event["epoch"] == epoch:
+            told.add(life)
+    return told
 
 
 def _same(said: str, held: Any) -> bool:

@@ -23,7 +23,7 @@ from trunkline_wire import Data, encode, subjects
 from trunkline_wire.asks import AskDecided, AskDelivered, AskOption, PermissionRequested
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.ids import ask_id, item_id
-from trunkline_wire.session import Capabilities, SessionInitialized
+from trunkline_wire.session import Capabilities, SessionInitialized, SessionStatus
 from trunkline_wire.turn import MessageAssistant, ToolCompleted, ToolStarted, TurnCompleted, TurnStarted
 from trunkline_wire.work import CommandAccepted, CommandFinished
 
@@ -68,6 +68,7 @@ def sound_log() -> Log:
     log.agent(AskDelivered(ask=ASK), cause=decided.id)
     say("tool_done", ToolCompleted(status="completed"), turn=TURN, item=TOOL)
     say("turn_done", TurnCompleted(outcome="success"), turn=TURN)
+    log.agent(SessionStatus(status="stopped", reason="ended"))
     return log
 
 
@@ -226,6 +227,14 @@ def test_a_planted_violation_is_named(invariant: int, plant: Callable[[Evidence]
     plant(evidence)
     found = oracles.judge(evidence, SILENT)
     assert invariant in {violation.invariant for violation in found}, found
+
+
+def test_what_an_owner_had_not_stored_when_it_died_is_no_violation() -> None:
+    evidence = sound()
+    assert evidence.stored.pop().type == "session.status"
+    evidence.transcripts[0].facts.pop()
+    native_lost(evidence)
+    assert oracles.judge(evidence, SILENT) == []
 
 
 def test_after_a_gap_a_client_has_what_follows_its_snapshot() -> None:
