@@ -8,7 +8,7 @@ from trunkline_agentkit.life import AgentLife
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.protocol import PermissionHandler
 from trunkline_agentkit.running import Running
-from trunkline_bus import leader
+from trunkline_bus import ownership
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import Reader
 from trunkline_bus.writer import SessionWriter
@@ -69,8 +69,7 @@ class Answers:
 
         Claims stand among the facts, which are too many to read them all back for this.
         """
-        last = await leader.last_of(self._bus.mux, subjects.EVENTS, subjects.agent_fence(self._writer.session))
-        return last is None or last.event().epoch != self._writer.epoch
+        return await ownership.last_epoch(self._bus, self._writer.session) != self._writer.epoch
 
     def _delivered(self, agent: Running, record: AskRecord, event: Event) -> None:
         self._pen.write(AskDelivered(ask=record.ask), turn=agent.intake.turn, cause=event.id)

@@ -4,11 +4,10 @@ import asyncio
 from typing import Final
 
 from trunkline_agentkit.owner import SessionOwner
-from trunkline_bus import leader
+from trunkline_bus import ownership
 from trunkline_bus.connection import Bus
 from trunkline_bus.lease import Lease, read_lease
 from trunkline_bus.writer import SessionWriter
-from trunkline_wire import subjects
 
 _TRY_EVERY: Final = 1.0
 
@@ -27,16 +26,11 @@ async def keep_lease(bus: Bus, lease: Lease, owner: SessionOwner, writer: Sessio
         info = await read_lease(bus, lease.key)
         if info is not None and info.holder.get("host") == host and await lease.take_over(info.revision):
             await lease.lost.wait()
-        elif await _fenced(bus, writer):
+        elif await ownership.last_epoch(bus, writer.session) > writer.epoch:
             owner.finish("fenced")
             return
         else:
             await asyncio.sleep(_TRY_EVERY)
-
-
-async def _fenced(bus: Bus, writer: SessionWriter) -> bool:
-    last = await leader.last_of(bus.mux, subjects.EVENTS, subjects.agent_fence(writer.session))
-    return last is not None and (last.event().epoch or 0) > writer.epoch
 
 
 async def let_go_in_silence(lease: Lease, owner: SessionOwner, writer: SessionWriter) -> None:

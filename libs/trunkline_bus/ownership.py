@@ -38,6 +38,12 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     event_id: str
 
 
+async def last_epoch(bus: Bus, session: str) -> int:
+    """The epoch of the session's last event at the leader, 0 where it has none: higher than an owner's own, it is fenced."""
+    last = await leader.last_of(bus.mux, subjects.EVENTS, subjects.agent_fence(session))
+    return (last.event().epoch or 0) if last is not None else 0
+
+
 async def create(bus: Bus, created: SessionCreated, *, session: str, worker: str, agent: AgentRef) -> Ownership:
     """Append `session.created` as the session's first event; claim it where this spawn request made it before.
 
