@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trunkline_fold._bounded import clip, clip_or_none
-from trunkline_wire import Data, Event, TrunklineError, encode
+from trunkline_wire import Data, Event
 from trunkline_wire.asks import (
     AnswerRejected,
     AskDecided,
@@ -137,22 +137,6 @@ class AsksState(msgspec.Struct, frozen=True, kw_only=True):
 
 def _by_sequence(ask: AskRecord) -> int:
     return ask.sequence
-
-
-_states: Final = msgspec.json.Decoder(AsksState)
-
-
-def encode_asks(state: AsksState) -> bytes:
-    """The state as JSON; equal states give equal bytes."""
-    return encode(state)
-
-
-def decode_asks(raw: bytes) -> AsksState:
-    """The state that `encode_asks` wrote; TrunklineError `bad_event` if it is none."""
-    try:
-        return _states.decode(raw)
-    except msgspec.MsgspecError as error:
-        raise TrunklineError("bad_event", f"not a state of asks: {error}; rebuild the projection") from error
 
 
 def fold_asks(state: AsksState, event: Event, sequence: int, channel: Channel | None = None) -> AsksState:

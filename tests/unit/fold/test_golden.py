@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from trunkline_fold import asks, state
-from trunkline_fold.asks import AsksState, encode_asks, fold_asks
+from trunkline_fold.asks import AsksState, fold_asks
 from trunkline_fold.session import encode_state, fold_session, initial
-from trunkline_wire import Event, decode_event
+from trunkline_wire import Event, decode_event, encode
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -31,7 +31,7 @@ def asks_bytes() -> bytes:
     folded = AsksState()
     for sequence, event in enumerate(events(), 1):
         folded = fold_asks(folded, event, sequence)
-    return encode_asks(folded)
+    return encode(folded)
 
 
 def files() -> dict[str, bytes]:
