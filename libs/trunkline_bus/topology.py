@@ -202,7 +202,7 @@ async def _info_or_gone(js: JetStreamContext) -> dict[str, Any] | None:
             return await jsapi.stream_info(js, subjects.DELTAS)
     # Nobody who holds it can confirm; the cluster forgets it all the same.
     with contextlib.suppress(nats.errors.TimeoutError, APIError):
-        await jsapi.request(js, f"STREAM.DELETE.{subjects.DELTAS}")
+        await jsapi.request(js, f"STREAM.DELETE.{subjects.DELTAS}", wait=1.0)
     return None
 
 
