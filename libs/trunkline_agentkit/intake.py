@@ -103,17 +103,17 @@ class Intake:
                 data = replace(data, incarnation=self._context.incarnation)
             case _:
                 pass
-        with self._spans.current():
-            event = self._pen.write(
-                data,
-                turn=self.turn,
-                item=fact.item,
-                lane=fact.lane,
-                cause=cause,
-                source=source,
-                origin=origin,
-                native=native if self._keeps(data) else None,
-            )
+        event = self._pen.write(
+            data,
+            turn=self.turn,
+            item=fact.item,
+            lane=fact.lane,
+            cause=cause,
+            source=source,
+            origin=origin,
+            native=native if self._keeps(data) else None,
+            headers=self._spans.headers,
+        )
         self._trace(event)
         if ends:
             self.turn, self._source = None, None

@@ -1,5 +1,6 @@
 """The owner's pen: what it writes goes to the log and into its memory in one step, so that the two never differ."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from trunkline_agentkit.endings import Ending
@@ -23,6 +24,7 @@ class Writer(Protocol):
         origin: tuple[int, int, int] | None = None,
         native: bytes | None = None,
         time: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Event: ...
 
     def piece(

@@ -13,13 +13,14 @@ import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
 from trunkline_agentkit.death import Leash, end_strays, holder_environment
 from trunkline_agentkit.environment import INCARNATION_MARK, SESSION_MARK
 from trunkline_agentkit.framing import LineSplitter, frame
+from trunkline_agentkit.output import AFTER_EXIT_S, Output
 from trunkline_agentkit.recorder import Recorder, Speaker
 from trunkline_agentkit.sweep import Identity, end_family, end_group, start_time
 from trunkline_wire import TrunklineError
@@ -27,10 +28,9 @@ from trunkline_wire import TrunklineError
 log = logging.getLogger(__name__)
 
 STDERR_TAIL: Final = 64 * 1024
+_STDOUT: Final = 1
 _CHUNK: Final = 256 * 1024
 _LIMIT: Final = 1024 * 1024
-_AFTER_EXIT: Final = 0.5
-"""Seconds that output may still come after the program has ended: a descendant may hold its pipe for ever."""
 _TERM_GRACE: Final = 5.0
 _HOLDER_GRACE: Final = 12.0
 
@@ -62,6 +62,7 @@ class AgentProcess:
         process: asyncio.subprocess.Process,
         transport: asyncio.SubprocessTransport,
         ended: asyncio.Future[None],
+        output: Output,
         registration: Registration,
         leash: Leash,
         *,
@@ -70,6 +71,7 @@ class AgentProcess:
     ) -> None:
         self._process = process
         self._transport = transport
+        self._output = output
         self.registration = registration
         self._leash = leash
         self._marks = marks
@@ -101,7 +103,7 @@ class AgentProcess:
         the program ended, though a descendant may still hold the pipe.
         """
         splitter = LineSplitter()
-        while chunk := await self._read_chunk():
+        while chunk := await self._output.read():
             for line in splitter.feed(chunk):
                 self._record("agent", line)
                 yield line
@@ -206,28 +208,6 @@ class AgentProcess:
             return False
         return True
 
-    async def _read_chunk(self) -> bytes:
-        stdout = self._process.stdout
-        if stdout is None:
-            return b""
-        # Waited for in this task alone: a task for each chunk would cost every line of the agent two switches.
-        loop = asyncio.get_running_loop()
-        scope = asyncio.timeout(_AFTER_EXIT if self._ended.done() else None)
-
-        def last_moment(_: object) -> None:
-            with contextlib.suppress(RuntimeError):  # the chunk has come meanwhile
-                scope.reschedule(loop.time() + _AFTER_EXIT)
-
-        if not self._ended.done():
-            self._ended.add_done_callback(last_moment)
-        try:
-            async with scope:
-                return await stdout.read(_CHUNK)
-        except TimeoutError:
-            return b""
-        finally:
-            self._ended.remove_done_callback(last_moment)
-
     async def _read_stderr(self) -> None:
         stderr = self._process.stderr
         if stderr is None:
@@ -239,7 +219,7 @@ class AgentProcess:
 
     async def _end_stderr(self) -> None:
         # A descendant may hold this pipe too.
-        await asyncio.wait({self._stderr}, timeout=_AFTER_EXIT)
+        await asyncio.wait({self._stderr}, timeout=AFTER_EXIT_S)
         self._stderr.cancel()
         await asyncio.gather(self._stderr, return_exceptions=True)
 
@@ -261,9 +241,28 @@ class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=_LIMIT, loop=loop)
         self.ended: asyncio.Future[None] = loop.create_future()
+        self.output = Output()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        # uvloop's transport is of no class of asyncio's.
+        pipe = cast("asyncio.SubprocessTransport", transport).get_pipe_transport(_STDOUT)
+        self.output.pipe = cast("asyncio.ReadTransport", pipe)
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        if fd == _STDOUT and isinstance(data, bytes):
+            self.output.feed(data)
+        else:
+            super().pipe_data_received(fd, data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == _STDOUT:
+            self.output.end()
+        super().pipe_connection_lost(fd, exc)
 
     def process_exited(self) -> None:
         super().process_exited()
+        self.output.exited()
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -330,6 +329,7 @@ async def start_process(
         process,
         transport,
         protocol.ended,
+        protocol.output,
         registration,
         leash,
         marks={name: environment[name] for name in marks if name in environment},

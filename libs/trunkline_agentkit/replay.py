@@ -124,7 +124,10 @@ class _Writer:
         made, self._made = self._made, []
         return made
 
-    def append(self, data: Data, *, native: bytes | None = None, time: str | None = None, **fields: Any) -> Event:
+    def append(
+        self, data: Data, *, native: bytes | None = None, time: str | None = None, headers: Any = None, **fields: Any
+    ) -> Event:
+        del headers  # no part of the event
         self._seq += 1
         raw = NO_NATIVE if native is None else msgspec.Raw(native)
         return self._make(data, time, seq=self._seq, agent=self._agent, native=raw, **fields)

@@ -39,6 +39,8 @@ class TurnSpans:
         self._adapter = adapter
         self._session = session
         self._turn: Span | None = None
+        self.headers: Mapping[str, str] = {}
+        """What events of the open turn carry of its trace."""
         self._tools: dict[str, Span] = {}
 
     def begin(self, headers: Mapping[str, str] | None, model: str | None) -> None:
@@ -55,6 +57,8 @@ class TurnSpans:
         self._turn = _tracer.start_span(
             name, context=trace.extract(headers), kind=SpanKind.INTERNAL, attributes=attributes
         )
+        with otel.use_span(self._turn, end_on_exit=False):
+            self.headers = trace.inject({})
 
     def begin_tool(self, item: str, data: ToolStarted) -> None:
         parent = otel.set_span_in_context(self._turn) if self._turn is not None else None
@@ -85,13 +89,4 @@ class TurnSpans:
             self._turn.set_attribute("gen_ai.usage.input_tokens", data.usage.input)
             self._turn.set_attribute("gen_ai.usage.output_tokens", data.usage.output)
         self._turn.end()
-        self._turn = None
-
-    @contextmanager
-    def current(self) -> Generator[None]:
-        """What is written inside belongs to the open turn."""
-        if self._turn is None:
-            yield
-            return
-        with otel.use_span(self._turn, end_on_exit=False, record_exception=False):
-            yield
+        self._turn, self.headers = None, {}

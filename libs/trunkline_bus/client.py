@@ -116,26 +116,25 @@ class Client(_Client):
             return
         block = headers or b""  # None for a message without any, whatever its annotation says
         try:
+            if not block:
+                lines = None
+            elif block.startswith(_PLAIN):
+                lines = header_lines(block[len(_PLAIN) :].decode("utf-8", "replace")) or None
+            else:
+                lines = await self._process_headers(block)
             take(
                 Received(
                     _client=self,
                     subject=subject.decode(),
                     reply=reply.decode(),
                     data=data,
-                    headers=await self._headers_of(block),
+                    headers=lines,
                     _sid=sid,
                     size=len(subject) + len(reply) + len(block) + len(data),
                 )
             )
         except Exception as error:  # noqa: BLE001 - as the client does with those of callbacks: the rest flows on
             await self._error_cb(error)
-
-    async def _headers_of(self, block: bytes) -> dict[str, str] | None:
-        if not block:
-            return None
-        if block.startswith(_PLAIN):
-            return header_lines(block[len(_PLAIN) :].decode("utf-8", "replace")) or None
-        return await self._process_headers(block)
 
     def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
         self._takers.pop(sid, None)

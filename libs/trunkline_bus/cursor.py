@@ -1,6 +1,7 @@
 """The cursor: where a reader stands, in a form it can neither read nor alter, checked against the log at every resume.
 
-On the wire it is urlsafe base64 of a version byte, MessagePack, and sixteen bytes of HMAC-SHA256. It names the log,
+On the wire it is urlsafe base64 of a version byte, MessagePack, and sixteen bytes of keyed BLAKE2s
+(RFC 7693; a third of what HMAC-SHA256 takes, and every event has a cursor). It names the log,
 its position in each stream, the id of an event at or below each position, and a hash of what its holder may see.
 """
 
@@ -9,6 +10,7 @@ import binascii
 import functools
 import hashlib
 import hmac
+import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
@@ -24,9 +26,12 @@ from trunkline_wire.ids import uuid7_hex
 TOO_FAR: Final = 50_000
 """Events that a resume replays at most; beyond, a snapshot is quicker for everyone."""
 
-_VERSION: Final = b"\x01"
+_VERSION: Final = b"\x02"
 _MAC: Final = 16
 _INACTIVE_NS: Final = 5_000_000_000
+_UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_URLSAFE: Final = bytes.maketrans(b"+/", b"-_")
+_msgpack: Final = msgspec.msgpack.Encoder().encode
 
 
 class Cursor(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,15 +67,22 @@ class CursorCodec:
     def __init__(self, secret: bytes) -> None:
         if len(secret) < 16:
             raise ValueError("the secret of the cursors needs at least 16 bytes")
-        self._secret = secret
+        self._key = hashlib.sha256(secret).digest()
 
     def encode(self, cursor: Cursor) -> str:
         streams = [
             [stream, position, _pack(cursor.ids.get(stream, "")), position - cursor.anchors.get(stream, position)]
             for stream, position in sorted(cursor.positions.items())
         ]
-        body = _VERSION + msgspec.msgpack.encode([_pack_again(cursor.log), streams, _pack_again(cursor.scope)])
-        return base64.urlsafe_b64encode(body + self._mac(body)).rstrip(b"=").decode()
+        return self._sealed(_VERSION + _msgpack([_pack_again(cursor.log), streams, _pack_again(cursor.scope)]))
+
+    def at(self, log: str, scope: str, stream: str, position: int, id: str | None) -> str:
+        """What `encode` gives for a position in one stream with the event `id` at it; much quicker."""
+        head, tail = _around(log, scope, stream)
+        return self._sealed(b"".join((head, _msgpack(position), _msgpack(_pack(id or "")), tail)))
+
+    def _sealed(self, body: bytes) -> str:
+        return binascii.b2a_base64(body + self._mac(body), newline=False).translate(_URLSAFE, b"=").decode()
 
     def decode(self, text: str) -> Cursor:
         """Raises TrunklineError `bad_cursor` for anything that `encode` under this secret did not make."""
@@ -93,7 +105,7 @@ class CursorCodec:
         )
 
     def _mac(self, body: bytes) -> bytes:
-        return hmac.digest(self._secret, body, "sha256")[:_MAC]
+        return hashlib.blake2s(body, key=self._key, digest_size=_MAC).digest()
 
 
 async def verify(
@@ -174,9 +186,10 @@ def _pack(value: str) -> bytes | str:
     """UUIDs and plain hex as bytes, which is half; anything else as it is, nothing too."""
     if not value:
         return value
-    is_uuid = len(value) == 36 and value[8] == "-"
+    if _UUID.fullmatch(value):
+        return b"u" + bytes.fromhex(value.replace("-", ""))
     try:
-        packed = b"u" + bytes.fromhex(value.replace("-", "")) if is_uuid else b"h" + bytes.fromhex(value)
+        packed = b"h" + bytes.fromhex(value)
     except ValueError:
         return value
     return packed if _unpack(packed) == value else value
@@ -184,6 +197,15 @@ def _pack(value: str) -> bytes | str:
 
 _pack_again: Final = functools.lru_cache(maxsize=1024)(_pack)
 """For what is the same in many cursors."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _around(log: str, scope: str, stream: str) -> tuple[bytes, bytes]:
+    """What stands before and behind position and id in the body of a cursor of one stream (MessagePack: 0x93 begins an
+    array of three, 0x91 of one, 0x94 of four).
+    """
+    head = _VERSION + b"\x93" + _msgpack(_pack(log)) + b"\x91\x94" + _msgpack(stream)
+    return head, _msgpack(0) + _msgpack(_pack(scope))
 
 
 def _unpack(value: bytes | str) -> str:

@@ -1,6 +1,7 @@
 """Requests on the writing connection: one inbox for all answers, and no waiting for a connection that is gone."""
 
 import asyncio
+import functools
 import itertools
 import re
 from typing import Final
@@ -125,13 +126,19 @@ class Mux:
 
 def _frame(subject: str, reply: str, headers: dict[str, str] | None, payload: bytes) -> bytes:
     """The client protocol's PUB or HPUB."""
-    if _SUBJECT.fullmatch(subject) is None:
-        raise TrunklineError("bad_id", f"{subject!r} is no subject: it has a space, a control character, or nothing")
+    to = _encoded(subject)
     if headers is None:
-        return b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), reply.encode(), len(payload), payload)
+        return b"PUB %b %b %d\r\n%b\r\n" % (to, reply.encode(), len(payload), payload)
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
         raise TrunklineError("bad_params", f"a header for {subject!r} has a line break")
     block = f"NATS/1.0\r\n{lines}\r\n".encode()
     sizes = (len(block), len(block) + len(payload))
-    return b"HPUB %b %b %d %d\r\n%b%b\r\n" % (subject.encode(), reply.encode(), *sizes, block, payload)
+    return b"HPUB %b %b %d %d\r\n%b%b\r\n" % (to, reply.encode(), *sizes, block, payload)
+
+
+@functools.lru_cache(maxsize=1024)
+def _encoded(subject: str) -> bytes:
+    if _SUBJECT.fullmatch(subject) is None:
+        raise TrunklineError("bad_id", f"{subject!r} is no subject: it has a space, a control character, or nothing")
+    return subject.encode()

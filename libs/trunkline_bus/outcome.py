@@ -1,5 +1,6 @@
 """What the last message at the leader says about an append whose outcome is unknown. Pure."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -20,7 +21,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     type: str
     payload: bytes
-    headers: dict[str, str]
+    headers: Mapping[str, str]
 
 
 def judge(last: Stored | None, *, id: str, expected: int, expected_id: str | None = None) -> Verdict:

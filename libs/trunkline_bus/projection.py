@@ -19,9 +19,10 @@ from trunkline_bus.blobs import Blobs
 from trunkline_bus.cells import Cells
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
+from trunkline_bus.feed import Feed
 from trunkline_bus.patience import UNANSWERED
 from trunkline_bus.places import Place, Places, Superseded
-from trunkline_bus.reader import Reader, read
+from trunkline_bus.reader import read
 from trunkline_bus.stored import Stored
 from trunkline_bus.views import View, decode_document
 from trunkline_wire import TrunklineError, subjects
@@ -47,14 +48,15 @@ _RETRY: Final = ("log_unavailable", "log_unwritable", "log_full")
 class Projection(Generic[S]):
     """Keeps the documents of `view`. `run` works until cancelled; `ready` is set while they have caught up.
 
-    `service` names the owner in dead letters.
+    `service` names the owner in dead letters. `feed` has the view's filters; projections of one process share it.
     """
 
-    def __init__(self, bus: Bus, view: View[S], service: str) -> None:
+    def __init__(self, bus: Bus, view: View[S], service: str, feed: Feed | None = None) -> None:
         self.ready = asyncio.Event()
         self._bus = bus
         self._view = view
         self._service = service
+        self._feed = feed or Feed(bus, subjects.EVENTS, view.filters)
         self._blobs = Blobs(bus)
         self._places = Places(bus, view.name, view.version, view.bucket)
         self._place: Place | None = None
@@ -116,10 +118,9 @@ class Projection(Generic[S]):
     # Reading and folding.
 
     async def _follow(self, place: Place) -> None:
-        reader = Reader(self._bus, subjects.EVENTS, self._view.filters, after=max(place.position - OVERLAP, 0))
         try:
-            async with reader:
-                async for batch in reader.batches():
+            async with self._feed.follow(max(place.position - OVERLAP, 0)) as follower:
+                async for batch in follower.batches():
                     if batch:
                         await self._fold(batch)
                     else:

@@ -23,6 +23,7 @@ from nats.js.errors import APIError
 from trunkline_bus import direct, jsapi, metrics
 from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus
+from trunkline_bus.pace import Pace
 from trunkline_bus.patience import PATIENCE, UNANSWERED
 from trunkline_bus.pulls import Pulls
 from trunkline_bus.stored import Stored, make
@@ -52,7 +53,9 @@ _ENDS: Final = ("Batch Completed", "Message Size Exceeds MaxBytes")
 class Reader:
     """Reads `filters` of `stream` above the sequence `after`; live for ever, or up to and with the sequence `until`.
 
-    `since` starts at a time instead of a sequence. Use it as an async context manager and iterate once, over
+    `since` starts at a time instead of a sequence. With `pace` it looks every `pace` seconds for what has come, instead
+    of being woken by each message: for work that nobody waits for, on cores that others need. A message after a pause
+    comes at once, `hurry` fetches the next. Use it as an async context manager and iterate once, over
     `batches()` or the Reader itself. The first batch after the backlog is empty: it is given when everything the
     stream held at the start has been taken, and from then on `caught_up` is set.
 
@@ -73,6 +76,7 @@ class Reader:
         window: int = WINDOW,
         max_bytes: int = MAX_BYTES,
         heartbeat: float = HEARTBEAT,
+        pace: float = 0.0,
     ) -> None:
         self.stream = stream
         self.filters = tuple(filters)
@@ -98,6 +102,7 @@ class Reader:
         self._consumer = ""
         self._expected = 1
         self._pulls = Pulls(window, max_bytes)
+        self._pace = Pace(pace) if pace else None
         self._tokens = itertools.count(1)
         self._reconnects = 0
         self._heard = 0.0
@@ -163,12 +168,27 @@ class Reader:
             elif self._look_again:
                 await self._measure_again()
             else:
-                await self._pull()
                 self._wake.clear()
-                await self._wake.wait()
+                await self._pull()
+                await self._woken()
         if not self.caught_up.is_set():
             self.caught_up.set()
             yield []
+
+    def hurry(self) -> None:
+        """There is a message that somebody waits for."""
+        if self._pace is not None:
+            self._pace.hurry()
+            self._wake.set()
+
+    async def _woken(self) -> None:
+        due = self._pace.due if self._pace is not None else None
+        timer = asyncio.get_running_loop().call_at(due, self._wake.set) if due is not None else None
+        try:
+            await self._wake.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def _is_done(self) -> bool:
         if self.until is None:
@@ -200,6 +220,8 @@ class Reader:
         self._expected += 1
         stored = make(self.stream, int(tokens[5]), message.subject, message.headers, message.data, int(tokens[7]))
         self._pulls.arrived(message.size)
+        if self._pace is not None:
+            self._pace.arrived()
         self._alive = True
         if self._received is not None and stored.sequence <= self._received and not self._may_start_over:
             self._regressed(f"sequence {stored.sequence} came after {self._received}")
@@ -265,13 +287,13 @@ class Reader:
 
     async def _pull(self) -> None:
         while self._consumer and (count := self._pulls.wanted(self._now())):
+            waiting = {"expires": int(_EXPIRES * _S), "idle_heartbeat": int(self._heartbeat * _S)}
+            if self._pace is not None:
+                if self._pulls or not (count := self._pace.wanted(self._now(), count)):
+                    return
+                waiting = waiting if self._pace.resting else {"no_wait": True}
             token = str(next(self._tokens))
-            body = {
-                "batch": count,
-                "max_bytes": self._pulls.max_bytes,
-                "expires": int(_EXPIRES * _S),
-                "idle_heartbeat": int(self._heartbeat * _S),
-            }
+            body = {"batch": count, "max_bytes": self._pulls.max_bytes, **waiting}
             self._heard = self._now()
             self._pulls.sent(token, count, self._heard + _EXPIRES + 1)
             subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.stream}.{self._consumer}"
@@ -326,6 +348,8 @@ class Reader:
         name = f"r{uuid7_hex()}"
         await jsapi.request(self._bus.js_read, *self._creation(name, self._received))
         self._pulls.reset()
+        if self._pace is not None:
+            self._pace.reset()
         self._expected = 1
         self._consumer = name
         self._failure = None

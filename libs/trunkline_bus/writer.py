@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,7 +15,7 @@ from trunkline_bus.append import Conflict, begin, store
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.capacity import ALMOST_FULL
 from trunkline_bus.connection import Bus
-from trunkline_bus.deltas import DeltaBuffer, Passing
+from trunkline_bus.deltas import DeltaBuffer, Passing, Piece
 from trunkline_bus.mux import Lost
 from trunkline_bus.outcome import Message
 from trunkline_bus.ownership import Ownership
@@ -177,8 +177,10 @@ class SessionWriter:
         origin: tuple[int, int, int] | None = None,
         native: bytes | None = None,
         time: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Event:
-        """Queue an event as the session's next. `native` is the agent's message as JSON, `time` RFC 3339.
+        """Queue an event as the session's next. `native` is the agent's message as JSON, `time` RFC 3339, `headers` what
+        else is stored with it, by default the trace of the caller.
 
         The event comes back as given; an oversize one is stored with references to the blob store.
         Raises the error that stopped the writer.
@@ -206,7 +208,7 @@ class SessionWriter:
             id=event.id,
             type=event.type,
             payload=payload,
-            headers=trace.inject({}),
+            headers=trace.inject({}) if headers is None else headers,
         )
         queued = _Queued(event, message)
         self.seq += 1
@@ -254,14 +256,14 @@ class SessionWriter:
     ) -> None:
         """Text that the agent added to a block of an unfinished message; sent merged, without acknowledgement."""
         self._deltas.add(item, block, kind, text, turn=turn, lane=lane)
-        self._wake.set()
+        self._pieces_wait()
 
     def progress(
         self, data: Passing, *, item: str | None = None, turn: str | None = None, lane: str | None = None
     ) -> None:
         """A tool's progress or a screen: the latest counts, sent like `piece`."""
         self._deltas.passing(data, item=item, turn=turn, lane=lane)
-        self._wake.set()
+        self._pieces_wait()
 
     def end_item(self, item: str) -> None:
         """The message or tool call is finished: nothing more of its pieces is sent."""
@@ -386,6 +388,18 @@ class SessionWriter:
                     future.set_result(None)
             self._room.clear()
 
+    def _pieces_wait(self) -> None:
+        """Send a delta that is due in this step, if nothing goes before it; else the task sees to it."""
+        if self._idle and not self._wake.is_set() and self._bus.mux.losses == self._losses:
+            piece = self._deltas.take(asyncio.get_running_loop().time(), self._stored_seq)
+            if piece is not None:
+                try:
+                    self._send(piece)
+                except (Lost, TrunklineError):
+                    self._deltas.doubt()  # the task meets the same, and knows what to do
+        if self._deltas.due() is not None:
+            self._wake.set()
+
     async def _stream(self) -> None:
         """Send one delta if one is due, else wait for what comes first: an event, or the next delta's time."""
         loop = asyncio.get_running_loop()
@@ -393,18 +407,26 @@ class SessionWriter:
             self._losses = self._bus.mux.losses
             self._deltas.doubt()
         piece = self._deltas.take(loop.time(), self._stored_seq)
-        if piece is None:
-            due = self._deltas.due()
-            timer = loop.call_at(due, self._wake.set) if due is not None else None
-            self._idle = not self._wake.is_set()
+        if piece is not None:
             try:
-                await self._wake.wait()
-            finally:
-                self._idle = False
-                if timer is not None:
-                    timer.cancel()
-            self._wake.clear()
+                self._send(piece)
+            except Lost:
+                self._deltas.doubt()
+                await self._bus.mux.connected()
             return
+        due = self._deltas.due()
+        timer = loop.call_at(due, self._wake.set) if due is not None else None
+        self._idle = not self._wake.is_set()
+        try:
+            await self._wake.wait()
+        finally:
+            self._idle = False
+            if timer is not None:
+                timer.cancel()
+        self._wake.clear()
+
+    def _send(self, piece: Piece) -> None:
+        """Raises Lost while the connection is down."""
         event = make_event(
             piece.data,
             session=self.session,
@@ -414,14 +436,11 @@ class SessionWriter:
             item=piece.item,
             lane=piece.lane,
         )
-        headers = {HEADER_ID: event.id, HEADER_TYPE: event.type}
         try:
-            self._bus.mux.send(self._delta, encode(event), headers)
-            metrics.DELTAS.labels("yes" if piece.whole else "no").inc()
-        except Lost:
-            self._deltas.doubt()
-            await self._bus.mux.connected()
+            self._bus.mux.send(self._delta, encode(event), {HEADER_ID: event.id, HEADER_TYPE: event.type})
         except TrunklineError as error:
             if error.code != "too_large":
                 raise
             log.warning("delta.too_large", extra={"session": self.session, "type": event.type})
+        else:
+            metrics.DELTAS.labels("yes" if piece.whole else "no").inc()

@@ -1,7 +1,9 @@
 """Encoding and decoding: deterministic (sorted keys), tolerant in production, strict in tests, old versions upcast."""
 
 import datetime as dt
+import functools
 import re
+import time
 from collections.abc import Callable
 from typing import Any, Final, Union
 
@@ -156,8 +158,15 @@ def replace_lone_surrogates(line: bytes) -> bytes:
 
 def timestamp(moment: dt.datetime | None = None) -> str:
     """RFC 3339, UTC, microseconds: `2026-11-27T21:20:10.476123Z`."""
-    utc = dt.datetime.now(dt.UTC) if moment is None else moment.astimezone(dt.UTC)
-    return utc.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    if moment is None:
+        second, rest = divmod(time.time_ns(), 1_000_000_000)
+        return f"{_second(second)}.{rest // 1000:06d}Z"
+    return moment.astimezone(dt.UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+
+
+@functools.lru_cache(maxsize=2)
+def _second(since_1970: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since_1970))
 
 
 def parse_time(value: str) -> dt.datetime:

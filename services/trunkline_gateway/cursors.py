@@ -24,10 +24,7 @@ class Cursors:
 
     def at(self, session: str | None, sequence: int, event: str | None) -> str:
         """The cursor behind `sequence`, where the event `event` stands; `session` None is all sessions."""
-        ids = {} if event is None else {subjects.EVENTS: event}
-        return self._codec.encode(
-            Cursor(log=self._bus.log_id, positions={subjects.EVENTS: sequence}, ids=ids, scope=scope(session))
-        )
+        return self._codec.at(self._bus.log_id, scope(session), subjects.EVENTS, sequence, event)
 
     def read(self, text: str) -> Cursor:
         """Raises TrunklineError `bad_cursor`."""

@@ -11,14 +11,15 @@ import nats.errors
 from trunkline_bus import metrics
 from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
+from trunkline_bus.feed import Feed
 from trunkline_bus.projection import Projection
 from trunkline_permissions.decider import SERVICE, Decider
 from trunkline_permissions.policy_file import PolicyFile, record_policy
 from trunkline_permissions.remembered import remember
 from trunkline_permissions.settings import PermissionsSettings
-from trunkline_permissions.view import AsksView
+from trunkline_permissions.view import FILTERS, AsksView
 from trunkline_service import Service
-from trunkline_wire import TrunklineError
+from trunkline_wire import TrunklineError, subjects
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +43,12 @@ async def permissions(bus: Bus, settings: PermissionsSettings) -> AsyncGenerator
     policy.refresh()
     clock = ServerClock()
     await clock.read(bus)
-    decider = Decider(bus, policy, clock, await remember(bus), user_home=str(Path.home()))
+    feed = Feed(bus, subjects.EVENTS, FILTERS, urgent=[subjects.ALL_ASKS, subjects.ALL_PERMISSIONS])
+    decider = Decider(bus, feed, policy, clock, await remember(bus), user_home=str(Path.home()))
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(decider.run(), name="decider"),
-            group.create_task(Projection(bus, AsksView(), SERVICE).run(), name="projection"),
+            group.create_task(Projection(bus, AsksView(), SERVICE, feed).run(), name="projection"),
             group.create_task(clock.keep(bus), name="clock"),
             group.create_task(_watch_policy(bus, policy, decider, settings.poll_s), name="policy"),
         ]

@@ -16,6 +16,7 @@ from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.derived import DerivedWriter
+from trunkline_bus.feed import Feed
 from trunkline_bus.reader import Reader, read_session
 from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AskRecord
@@ -25,7 +26,7 @@ from trunkline_permissions.desk import Desk
 from trunkline_permissions.plan import Step, next_expiry, next_step
 from trunkline_permissions.policy_file import PolicyFile
 from trunkline_permissions.remembered import Remembered
-from trunkline_permissions.view import FILTERS, fold_stored, session_of
+from trunkline_permissions.view import fold_stored, session_of
 from trunkline_wire import TrunklineError, decode_answer, subjects
 from trunkline_wire.asks import AnswerRejected, AskDecided
 from trunkline_wire.errors import ErrorInfo
@@ -41,14 +42,17 @@ _WAITABLE = frozenset({"log_unavailable", "log_unwritable", "log_full"})
 
 
 class Decider:
-    """`run` decides until it is cancelled. `ready` is set once the backlog is read."""
+    """`run` decides until it is cancelled. `ready` is set once the backlog is read. `feed` has the filters of the asks."""
 
-    def __init__(self, bus: Bus, policy: PolicyFile, clock: ServerClock, start: Remembered, *, user_home: str) -> None:
+    def __init__(
+        self, bus: Bus, feed: Feed, policy: PolicyFile, clock: ServerClock, start: Remembered, *, user_home: str
+    ) -> None:
         self.ready = asyncio.Event()
         self.desks = dict(start.desks)
         self._frozen = set(start.frozen)
         self._after = start.after
         self._bus = bus
+        self._feed = feed
         self._policy = policy
         self._clock = clock
         self._user_home = user_home
@@ -90,11 +94,11 @@ class Decider:
     # reading
 
     async def _read_events(self) -> None:
-        async with Reader(self._bus, subjects.EVENTS, FILTERS, after=self._after) as reader:
-            async for batch in reader.batches():
+        async with self._feed.follow(self._after) as follower:
+            async for batch in follower.batches():
                 for stored in batch:
                     await self._fold(stored)
-                if reader.caught_up.is_set():
+                if follower.caught_up.is_set():
                     self._events_read.set()
 
     async def _fold(self, stored: Stored) -> None:

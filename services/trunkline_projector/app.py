@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 
 from trunkline_bus.connection import Bus
+from trunkline_bus.feed import Feed
 from trunkline_bus.projection import Projection
 from trunkline_projector.histories import PagesView
 from trunkline_projector.sessions import SessionsView
 from trunkline_projector.shifts import Role, take_shifts
 from trunkline_projector.workspaces import Workspaces
 from trunkline_service import Service, Settings
+from trunkline_wire import subjects
 
 NAME = "projector"
 LEASE = "projector.all"
@@ -19,8 +21,9 @@ class Projector:
     """All projections of one bus. `run` keeps them until cancelled."""
 
     def __init__(self, bus: Bus) -> None:
-        self.sessions = Projection(bus, SessionsView(), NAME)
-        self.pages = Projection(bus, PagesView(), NAME)
+        feed = Feed(bus, subjects.EVENTS, [subjects.ALL_EVENTS])
+        self.sessions = Projection(bus, SessionsView(), NAME, feed)
+        self.pages = Projection(bus, PagesView(), NAME, feed)
         self.workspaces = Workspaces(bus)
 
     async def run(self) -> None:

@@ -74,8 +74,9 @@ async def test_no_delta_goes_out_while_a_fact_is_outstanding(bus: Bus) -> None:
     for subject in (subjects.session_events(writer.session), subjects.session_deltas(writer.session)):
         await bus.reading.subscribe(subject, cb=hear)
     await bus.reading.flush()
+    writer.append(note("0"))
     writer.piece("itm_1", 0, "text", "x")
-    for number in range(200):
+    for number in range(1, 200):
         writer.append(note(str(number)))
     await writer.flush()
     await eventually(lambda: len(order) == 201)

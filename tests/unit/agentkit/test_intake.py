@@ -32,7 +32,10 @@ class Paper:
         self.pieces: list[str] = []
         self.ended: list[str] = []
 
-    def append(self, data: Data, *, native: bytes | None = None, time: str | None = None, **fields: Any) -> Event:
+    def append(
+        self, data: Data, *, native: bytes | None = None, time: str | None = None, headers: Any = None, **fields: Any
+    ) -> Event:
+        del headers  # no part of the event
         raw: dict[str, Any] = {} if native is None else {"native": msgspec.Raw(native)}
         event = make_event(data, session=SESSION, time=time or TIME, seq=len(self.events) + 1, epoch=1, **fields, **raw)
         self.events.append(event)

@@ -1,0 +1,1 @@
+"""Many followers of one stream: each gets everything once and in order, over one consumer."""
