@@ -49,6 +49,9 @@ BLOB_BYTES: Final = Counter(
 LEASES_LOST: Final = Counter("trunkline_leases_lost_total", "Leases that another holder took or that ran out.")
 
 GATEWAY_CLIENTS: Final = Gauge("trunkline_gateway_clients", "Open connections, by kind (ws, sse).", ["kind"])
+GATEWAY_UNREADABLE: Final = Counter(
+    "trunkline_gateway_unreadable_total", "Stored messages that are no JSON, and are not sent to clients."
+)
 GATEWAY_FRAMES: Final = Counter("trunkline_gateway_frames_total", "Frames written to clients.")
 GATEWAY_REQUESTS: Final = Counter(
     "trunkline_gateway_requests_total", "Requests, by method and outcome (ok or the error's code).", ["method", "code"]

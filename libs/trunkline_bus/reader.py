@@ -153,11 +153,11 @@ class Reader:
         while not self._is_done():
             if self._buffer:
                 batch, self._buffer = self._buffer, []
-                await self._pull()
                 batch = self._up_to_until(batch)
                 if batch:
                     yield batch
                     self._taken = max(self._taken, batch[-1].sequence)
+                await self._pull()
             elif not self.caught_up.is_set() and self._taken >= self._target:
                 self.caught_up.set()
                 yield []

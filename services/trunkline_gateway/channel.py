@@ -19,7 +19,7 @@ from trunkline_bus.stored import Stored
 from trunkline_gateway.blocks import Blocks
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.directory import Directory
-from trunkline_gateway.ring import Frame, Ring, make_frame
+from trunkline_gateway.ring import Frame, Ring, frame_of, make_frame
 from trunkline_wire import Event, TrunklineError, encode, parse_time, subjects
 
 log = logging.getLogger(__name__)
@@ -128,16 +128,17 @@ class Channel:
         except TrunklineError:
             return earliest
 
-    def on_fact(self, stored: Stored, event: Event) -> None:
+    def on_stored(self, stored: Stored) -> None:
         """A fact that the directory is about to fold."""
         self._cursor = self._cursors.at(self.session, stored.sequence, stored.id)
-        frame = make_frame(stored.sequence, event.type, self._cursor, stored.raw)
-        self.ring.append(frame)
-        self._publish(frame)
-        self.blocks.fact(event)
+        frame = frame_of(stored, self._cursor)
+        if frame is not None:
+            self.ring.append(frame)
+            self._publish(frame)
 
-    def on_folded(self) -> None:
-        """The directory's state holds the latest fact: deltas that were written after it may go."""
+    def on_folded(self, event: Event) -> None:
+        """The directory's state holds that fact: deltas that were written after it may go."""
+        self.blocks.fact(event)
         if self._held:
             held, self._held = self._held, deque()
             for delta in held:

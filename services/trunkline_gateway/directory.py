@@ -36,11 +36,11 @@ T = TypeVar("T")
 class Listener(Protocol):
     """Who wants every event as it comes, in stream order. Must not block."""
 
-    def on_fact(self, stored: Stored, event: Event) -> None:
-        """An event that has come; in the same step it is folded."""
+    def on_stored(self, session: str, stored: Stored) -> None:
+        """What has come; in the same step it is read and folded, if it can be."""
         ...
 
-    def on_folded(self, session: str) -> None:
+    def on_folded(self, event: Event) -> None:
         """The session's state holds that event now."""
         ...
 
@@ -110,17 +110,17 @@ class Directory:
         if subject is None:
             return
         session = subject.session
+        # On its way to the clients before it is folded: nothing that they do about it can come in between.
+        for listener in self.listeners:
+            listener.on_stored(session, stored)
         try:
             event = stored.event()
         except TrunklineError as error:
             self._freeze(session, stored, error)
             return
-        # On its way to the clients before it is folded: nothing that they do about it can come in between.
-        for listener in self.listeners:
-            listener.on_fact(stored, event)
         self._fold(session, event, stored, subject.rest)
         for listener in self.listeners:
-            listener.on_folded(session)
+            listener.on_folded(event)
         match event.data:
             case CommandFinished() | CommandFailed() | CommandRejected():
                 self._note_end(event.data)

@@ -43,17 +43,17 @@ class Hub:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
 
-    def on_fact(self, stored: Stored, event: Event) -> None:
-        for session in (event.session, None):
-            found = self._channels.get(session)
-            if found is not None:
-                found[0].on_fact(stored, event)
-
-    def on_folded(self, session: str) -> None:
+    def on_stored(self, session: str, stored: Stored) -> None:
         for key in (session, None):
             found = self._channels.get(key)
             if found is not None:
-                found[0].on_folded()
+                found[0].on_stored(stored)
+
+    def on_folded(self, event: Event) -> None:
+        for key in (event.session, None):
+            found = self._channels.get(key)
+            if found is not None:
+                found[0].on_folded(event)
 
     def on_begun(self) -> None:
         for channel, _ in list(self._channels.values()):

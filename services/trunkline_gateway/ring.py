@@ -6,10 +6,14 @@ from typing import Final
 
 import msgspec
 
+from trunkline_bus import metrics
+from trunkline_bus.stored import Stored
 from trunkline_wire import encode
 
 MAX_FRAMES: Final = 2_000
 MAX_BYTES: Final = 4 * 1024 * 1024
+
+_json: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -41,6 +45,16 @@ def make_frame(sequence: int, type_: str, cursor: str, raw: bytes) -> Frame:
     """The frame of the event in `raw`."""
     head = _head(type_, cursor)
     return Frame(sequence, type_, cursor, b"%b%b}" % (head, raw), len(head))
+
+
+def frame_of(stored: Stored, cursor: str) -> Frame | None:
+    """The frame of a stored event, readable or of a schema to come; None for what is no JSON, which no client could read."""
+    try:
+        _json.decode(stored.raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        metrics.GATEWAY_UNREADABLE.inc()
+        return None
+    return make_frame(stored.sequence, stored.type or "unknown", cursor, stored.raw)
 
 
 def _head(type_: str, cursor: str) -> bytes:

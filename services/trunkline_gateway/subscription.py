@@ -17,7 +17,7 @@ from trunkline_gateway.channel import Channel
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.outbox import Outbox
 from trunkline_gateway.patterns import Patterns
-from trunkline_gateway.ring import Frame, Narrow, make_frame
+from trunkline_gateway.ring import Frame, Narrow, frame_of
 from trunkline_wire import TrunklineError, encode, subjects
 from trunkline_wire.events import DELTA_TYPES
 
@@ -149,10 +149,8 @@ class Subscription:
         async with Reader(self._bus, subjects.EVENTS, self.channel.filters, after=self.sent, until=until) as reader:
             async for batch in reader.batches():
                 for stored in batch:
-                    cursor = self._cursors.at(self.channel.session, stored.sequence, stored.id)
-                    type_ = stored.type or stored.event().type
-                    frame = make_frame(stored.sequence, type_, cursor, stored.raw)
-                    while not self._queue(frame):
+                    frame = frame_of(stored, self._cursors.at(self.channel.session, stored.sequence, stored.id))
+                    while frame is not None and not self._queue(frame):
                         await self._outbox.room()
         self.sent = max(self.sent, until)
 
