@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import random
+import signal
 import sys
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="where to copy the home directory of a run with violations")
     given = parser.parse_args()
     logging.basicConfig(level=logging.CRITICAL)  # that connections break is the point
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended as by Ctrl-C: with all that it started
     shares: dict[On, int] = {on: given.kills * percent // 100 for on, percent in SHARES.items()}
     if given.up or given.replicas:
         shares = {"up" if given.up else "R1" if given.replicas == 1 else "R3": given.kills}
