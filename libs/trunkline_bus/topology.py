@@ -123,17 +123,23 @@ _FIXED: Final = ("retention", "storage", "persist_mode")
 
 
 async def apply(
-    js: JetStreamContext, replicas: int = 1, max_bytes: int | None = None, *, store: int | None = None
+    js: JetStreamContext,
+    replicas: int = 1,
+    max_bytes: int | None = None,
+    *,
+    store: int | None = None,
+    restored: bool = False,
 ) -> list[str]:
     """Make the server's streams and buckets match STREAMS; return what changed, one line each, [] where nothing did.
 
     `max_bytes` is the limit of EVENTS in bytes: EVENTS_MAX_BYTES for a new log, unchanged for one that exists.
     `store` is what the server may store in all, in bytes; it is noted, so that writers know how full it is.
+    `restored` says that the log was put back from a backup: it gets a new id, which ends every cursor in a gap.
     Raises TrunklineError `topology_conflict` before it changes a stream in a way that loses data,
     `log_full` where the server's store is too small for `max_bytes`, `log_unavailable` where nobody answers.
     """
     try:
-        return await _apply(js, replicas, max_bytes, store)
+        return await _apply(js, replicas, max_bytes, store, restored=restored)
     except nats.errors.Error as error:
         raise TrunklineError(
             "log_unavailable", f"JetStream does not answer: {error}; is it on, and may this user change streams?"
@@ -154,7 +160,9 @@ async def mend(js: JetStreamContext) -> list[str]:
     return await apply(js, events["config"]["num_replicas"]) if events is not None else []
 
 
-async def _apply(js: JetStreamContext, replicas: int, max_bytes: int | None, store: int | None) -> list[str]:
+async def _apply(
+    js: JetStreamContext, replicas: int, max_bytes: int | None, store: int | None, *, restored: bool
+) -> list[str]:
     changes: list[str] = []
     events_limit = EVENTS_MAX_BYTES
     for stream in STREAMS:
@@ -182,7 +190,11 @@ async def _apply(js: JetStreamContext, replicas: int, max_bytes: int | None, sto
         changes += [
             f"{stream.name}: {key} {info['config'].get(key)!r} -> {value!r}" for key, value in difference.items()
         ]
-    changes += await _raise_schema(js, {STORE: str(store)} if store is not None else {})
+    notes = {STORE: str(store)} if store is not None else {}
+    if restored:
+        notes[LOG_ID] = uuid.uuid4().hex
+        changes.append(f"{subjects.EVENTS}: {LOG_ID} is new, cursors from before end in a gap")
+    changes += await _raise_schema(js, notes)
     return changes
 
 

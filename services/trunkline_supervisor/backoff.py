@@ -3,8 +3,9 @@
 import msgspec
 
 FIRST_DELAY = 0.2
-LONGEST_DELAY = 15.0
-HEALTHY_RUN = 30.0
+LONGEST_DELAY = 5.0
+"""Short enough that a service is back within ten seconds however often it was killed."""
+HEALTHY_RUN = 10.0
 """Seconds after which a run counts as healthy: the next death is the first again."""
 
 LOOP = 5
@@ -22,7 +23,7 @@ class Restarts(msgspec.Struct, frozen=True):
 
     @property
     def delay(self) -> float:
-        """Seconds to wait before the next start: 0.2, 0.4, 0.8 … 15."""
+        """Seconds to wait before the next start: 0.2, 0.4, 0.8 … 5."""
         return min(LONGEST_DELAY, FIRST_DELAY * 2 ** max(0, self.deaths - 1)) if self.deaths else 0.0
 
     @property

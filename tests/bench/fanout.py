@@ -56,7 +56,7 @@ class Gateway:
     """A running gateway process and the session whose events it hands out."""
 
     def __init__(self, bus: Bus, process: psutil.Process, url: str, token: str) -> None:
-        self._bus = bus
+        self.bus = bus
         self.process = process
         self.url = url
         self.token = token
@@ -68,12 +68,12 @@ class Gateway:
     async def create_session(self) -> None:
         created = SessionCreated(adapter="bench", cwd="/", host=new_host_id(), workspace="ws_" + "0" * 32)
         worker, agent = new_worker_id(), AgentRef(adapter="bench")
-        writer = await SessionWriter.create(self._bus, created, session=self.session, worker=worker, agent=agent)
+        writer = await SessionWriter.create(self.bus, created, session=self.session, worker=worker, agent=agent)
         await writer.close()
 
     async def fill(self, count: int) -> None:
         """Put events into the log, quicker than an agent could: not one behind the other."""
-        end = await direct.end(self._bus, subjects.EVENTS)
+        end = await direct.end(self.bus, subjects.EVENTS)
         for number in range(count):
             self._seq += 1
             text = "x" * TEXT if number < count - 1 else "x" * (TEXT - len(MARK)) + MARK.decode()
@@ -82,28 +82,30 @@ class Gateway:
             headers = {subjects.HEADER_ID: event.id, subjects.HEADER_TYPE: event.type}
             raw = encode(event)
             self.frame = len(raw) + 220
-            await self._bus.writing.publish(subjects.event(self.session, "agent.fact"), raw, headers=headers)
+            await self.bus.writing.publish(subjects.event(self.session, "agent.fact"), raw, headers=headers)
             if number % 1000 == 0:
-                await self._bus.writing.flush()
-        stored = await direct.end(self._bus, subjects.EVENTS)
+                await self.bus.writing.flush()
+        stored = await direct.end(self.bus, subjects.EVENTS)
         while stored < end + count:
             await asyncio.sleep(0.02)
-            stored = await direct.end(self._bus, subjects.EVENTS)
+            stored = await direct.end(self.bus, subjects.EVENTS)
 
-    async def deliver(self, clients: list[Counter], count: int) -> Run:
-        """The events are stored while the gateway is stopped, so that it alone is what limits it afterwards."""
+    async def deliver(self, clients: list[Counter], count: int, by: psutil.Process | None = None) -> Run:
+        """The events are stored while the gateway (or `by`) is stopped, so that it alone is what limits it afterwards."""
+        process = by or self.process
         arrived = [client.expect(MARK) for client in clients]
         before = sum(client.bytes for client in clients)
-        self.process.suspend()
+        process.suspend()
         try:
             await self.fill(count)
-            spent, begin = cpu(self.process), time.perf_counter()
+            spent, begin = cpu(process), time.perf_counter()
         finally:
-            self.process.resume()
+            process.resume()
         await asyncio.wait_for(asyncio.gather(*arrived), 120)
         wall = time.perf_counter() - begin
-        self.frame = (sum(client.bytes for client in clients) - before) // (count * len(clients))
-        return Run(wall, cpu(self.process) - spent, count * len(clients))
+        if by is None:
+            self.frame = (sum(client.bytes for client in clients) - before) // (count * len(clients))
+        return Run(wall, cpu(process) - spent, count * len(clients))
 
 
 def cpu(process: psutil.Process) -> float:
@@ -156,6 +158,21 @@ async def plain(count: int, size: int, number: int) -> Run:
             close(clients)
 
 
+async def relayed(running: Gateway, count: int, number: int) -> Run:
+    """The median of several rounds through a bare pull and plain aiohttp: what no gateway of a log can do without."""
+    filter = subjects.session_events(running.session)
+    clients: list[Counter] = []
+    async with module("tests.bench.relay", running.bus.settings.url, subjects.EVENTS, filter) as server:
+        assert server.stdout is not None
+        try:
+            url = f"http://127.0.0.1:{json.loads(await server.stdout.readline())['port']}"
+            clients = [await connect(url) for _ in range(number)]
+            process = psutil.Process(server.pid)
+            return median([await running.deliver(clients, count, process) for _ in range(ROUNDS)])
+        finally:
+            close(clients)
+
+
 def median(runs: list[Run]) -> Run:
     return sorted(runs, key=lambda run: run.wall)[len(runs) // 2]
 
@@ -168,20 +185,24 @@ async def measure() -> list[Figure]:
             for number, count in CLIENTS.items():
                 async with subscribed(running.url, running.token, running.session, number) as clients:
                     ours = median([await running.deliver(clients, count) for _ in range(ROUNDS)])
-                limit = await plain(count, running.frame, number)
-                figures.append(
-                    Figure(
-                        name=f"fan-out to {number} client{'s' if number > 1 else ''}, {running.frame} B",
-                        unit="/s",
-                        value=ours.rate,
-                        limit=limit.rate,
-                        limit_name="plain aiohttp",
-                        goal=0.6,
-                        at_least=True,
-                        note=f"CPU {ours.us:.1f} against {limit.us:.1f} us a delivery",
-                    )
-                )
+                name = f"fan-out to {number} client{'s' if number > 1 else ''}, {running.frame} B"
+                bare = await plain(count, running.frame, number)
+                figures.append(_figure(name, ours, bare, "plain aiohttp"))
+                figures.append(_figure(name, ours, await relayed(running, count, number), "bare pull + aiohttp"))
     return figures
+
+
+def _figure(name: str, ours: Run, limit: Run, limit_name: str) -> Figure:
+    return Figure(
+        name=name,
+        unit="/s",
+        value=ours.rate,
+        limit=limit.rate,
+        limit_name=limit_name,
+        goal=0.6,
+        at_least=True,
+        note=f"CPU {ours.us:.1f} against {limit.us:.1f} us a delivery",
+    )
 
 
 async def idle_clients(running: Gateway) -> Figure:

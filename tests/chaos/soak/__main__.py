@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--replicas", type=int, choices=(1, 3), help="only services on one server, or only on three")
     parser.add_argument("--up", action="store_true", help="only `trunkline up`, with its supervisor")
-    parser.add_argument("--sessions", type=int, default=8)
+    parser.add_argument("--sessions", type=int, default=4, help="more need more cores, or all they show is load")
     parser.add_argument("--keep", type=Path, help="where to copy the home directory of a run with violations")
     given = parser.parse_args()
     logging.basicConfig(level=logging.CRITICAL)  # that connections break is the point

@@ -74,6 +74,18 @@ async def test_a_second_apply_changes_nothing(bus: Bus) -> None:
     assert await bus.read_log_id() == before
 
 
+async def test_a_restored_log_gets_a_new_id_once(bus: Bus) -> None:
+    before, settings = await bus.read_log_id(), await config(bus, "EVENTS")
+    assert await topology.apply(bus.js, restored=True) == [
+        "EVENTS: trunk-log-id is new, cursors from before end in a gap"
+    ]
+    after = await bus.read_log_id()
+    assert after != before
+    assert {**await config(bus, "EVENTS"), "metadata": None} == {**settings, "metadata": None}
+    assert await topology.apply(bus.js) == []
+    assert await bus.read_log_id() == after
+
+
 async def test_what_loses_nothing_is_changed_and_told(bus: Bus) -> None:
     assert await topology.apply(bus.js, max_bytes=100_000_000) == [
         f"EVENTS: max_bytes {topology.EVENTS_MAX_BYTES} -> 100000000"

@@ -155,6 +155,7 @@ def test_doctor_finds_the_instance_well(up: Up) -> None:
 
 def test_topology_has_nothing_to_change(up: Up) -> None:
     assert up.ok("topology", "apply") == "nothing to change\n"
+    assert "--restored" in up.ok("topology", "apply", "--help")
 
 
 def test_the_token_is_named_and_never_shown(up: Up) -> None:
