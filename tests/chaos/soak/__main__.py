@@ -36,9 +36,15 @@ def main() -> None:
         sys.stdout.write(f"{on}: {kills} kills, to be repeated by --seed {given.seed} {chosen} --kills {kills}\n")
         sys.stdout.flush()
         soak = Soak(given.seed, on, kills, sessions=given.sessions, keep=given.keep)
-        report = asyncio.run(soak.run())
+        try:
+            asyncio.run(soak.run())
+        except KeyboardInterrupt:
+            sys.stdout.write("\nended early; what was seen so far:\n")
+        report = soak.report
         texts.append(report.text())
         broken = broken or bool(report.violations) or report.killed < kills
+        if report.killed < kills and not report.violations:
+            break
     sys.stdout.write("\n" + "\n\n".join(texts) + "\n")
     raise SystemExit(1 if broken else 0)
 
