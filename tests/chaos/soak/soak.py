@@ -50,7 +50,15 @@ class Soak:
     """`run` the plan of a seed. `say` takes lines of progress; what went wrong is in `report.violations`."""
 
     def __init__(
-        self, seed: int, on: On, kills: int, *, sessions: int = 8, per_round: int = 50, keep: Path | None = None
+        self,
+        seed: int,
+        on: On,
+        kills: int,
+        *,
+        sessions: int = 8,
+        per_round: int = 50,
+        keep: Path | None = None,
+        patience: float = 1.0,
     ) -> None:
         self.report = Report(seed, on)
         weights, others = (up_ground.WEIGHTS, up_ground.OTHERS) if on == "up" else (ground.WEIGHTS[on], ground.OTHERS)
@@ -60,6 +68,7 @@ class Soak:
         self._sessions = sessions
         self._per_round = per_round
         self._keep = keep
+        self._patience = patience
         self._begun = time.monotonic()
         self._rivals: dict[tuple[str, str], Violation] = {}
 
@@ -156,7 +165,7 @@ class Soak:
 
     def _check_time(self, fault: Fault, took: float) -> None:
         """A limit is stretched only by what the machine is overloaded."""
-        limit = LEADER_S if fault.part in {"leader", "node"} else ONE_HOST_S
+        limit = (LEADER_S if fault.part in {"leader", "node"} else ONE_HOST_S) * self._patience
         if took <= limit:
             return
         running = f"{crowd():.1f} running a core"

@@ -15,7 +15,8 @@ async def test_nothing_is_lost_doubled_or_stuck_whatever_is_killed(on: On, kills
     """`CHAOS_SEED=N` repeats a plan."""
     seed = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(1_000_000))
     sys.stdout.write(f"CHAOS_SEED={seed}\n")
-    report = await Soak(seed, on, kills, sessions=3).run()
+    # Another test runs beside it: the limits of recovery are held by the long form, alone on its machine.
+    report = await Soak(seed, on, kills, sessions=3, patience=2.0).run()
     assert report.violations == [], report.text()
     assert report.killed == kills
     assert report.counts["gaps"] == 0
