@@ -25,7 +25,6 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="where to copy the home directory of a run with violations")
     given = parser.parse_args()
     logging.basicConfig(level=logging.CRITICAL)  # that connections break is the point
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended as by Ctrl-C: with all that it started
     shares: dict[On, int] = {on: given.kills * percent // 100 for on, percent in SHARES.items()}
     if given.up or given.replicas:
         shares = {"up" if given.up else "R1" if given.replicas == 1 else "R3": given.kills}
@@ -37,8 +36,8 @@ def main() -> None:
         sys.stdout.flush()
         soak = Soak(given.seed, on, kills, sessions=given.sessions, keep=given.keep)
         try:
-            asyncio.run(soak.run())
-        except KeyboardInterrupt:
+            asyncio.run(_run(soak))
+        except (KeyboardInterrupt, asyncio.CancelledError):
             sys.stdout.write("\nended early; what was seen so far:\n")
         report = soak.report
         texts.append(report.text())
@@ -47,6 +46,14 @@ def main() -> None:
             break
     sys.stdout.write("\n" + "\n\n".join(texts) + "\n")
     raise SystemExit(1 if broken else 0)
+
+
+async def _run(soak: Soak) -> None:
+    """SIGTERM ends it as Ctrl-C does: with all that it started."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await soak.run()
 
 
 if __name__ == "__main__":
