@@ -14,7 +14,8 @@ from aiohttp import web
 MARK = b"the last one"
 
 
-async def serve() -> None:
+async def connections() -> list[web.WebSocketResponse]:
+    """A server on a free port, which is printed; its open connections, as they come and go."""
     clients: list[web.WebSocketResponse] = []
 
     async def accept(request: web.Request) -> web.WebSocketResponse:
@@ -32,6 +33,11 @@ async def serve() -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     say(json.dumps({"port": runner.addresses[0][1]}))
+    return clients
+
+
+async def serve() -> None:
+    clients = await connections()
     while line := await asyncio.to_thread(sys.stdin.readline):
         count, size = map(int, line.split())
         message = b"x" * size

@@ -10,9 +10,8 @@ from typing import Final
 
 import nats
 import uvloop
-from aiohttp import web
 from nats.aio.msg import Msg
-from tests.bench.blast import say
+from tests.bench.blast import connections
 
 HEAD: Final = b"x" * 220
 """As many bytes as the gateway puts around an event."""
@@ -20,7 +19,6 @@ BATCH: Final = 1000
 
 
 async def serve(url: str, stream: str, filter: str) -> None:
-    clients: list[web.WebSocketResponse] = []
     nc = await nats.connect(url)
     inbox = nc.new_inbox()
     config = {"ack_policy": "none", "mem_storage": True, "deliver_policy": "new", "filter_subject": filter}
@@ -40,25 +38,11 @@ async def serve(url: str, stream: str, filter: str) -> None:
         for ws in clients:
             await ws.send_bytes(HEAD + msg.data)
 
-    async def accept(asked: web.Request) -> web.WebSocketResponse:
-        ws = web.WebSocketResponse(compress=False)
-        await ws.prepare(asked)
-        clients.append(ws)
-        async for _ in ws:
-            pass
-        clients.remove(ws)
-        return ws
-
+    clients = await connections()
     await nc.subscribe(inbox, cb=take, pending_msgs_limit=-1, pending_bytes_limit=-1)
     await nc.publish(pull, request, reply=inbox)
     await nc.publish(pull, request, reply=inbox)
     await nc.flush()
-    app = web.Application()
-    app.router.add_get("/ws", accept)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    say(json.dumps({"port": runner.addresses[0][1]}))
     await asyncio.to_thread(sys.stdin.readline)
 
 
