@@ -1,6 +1,7 @@
 """Streaming text on its way: between facts, never before one, whole again after a break."""
 
 import asyncio
+from typing import Any
 
 from nats.aio.msg import Msg
 from tests.integration.bus_write.sessions import new_writer, note
@@ -102,4 +103,21 @@ async def test_after_a_break_the_piece_is_the_whole_block(bus: Bus, fresh_nats: 
         return any(piece.text == "before meanwhile " and piece.at == 0 for piece in await deltas(bus, writer.session))
 
     await eventually(whole)
+    await writer.close()
+
+
+async def test_a_piece_that_is_due_goes_out_in_the_step_that_has_it(bus: Bus) -> None:
+    writer = await new_writer(bus)
+    sent: list[str] = []
+    send = bus.mux.send
+
+    def note_and_send(subject: str, *rest: Any, **more: Any) -> None:
+        sent.append(subject)
+        send(subject, *rest, **more)
+
+    bus.mux.send = note_and_send  # pyright: ignore[reportAttributeAccessIssue]
+    for _ in range(10):
+        await asyncio.sleep(0)  # until the writer's task waits for work
+    writer.piece("itm_1", 0, "text", "now")
+    assert sent == [subjects.delta(writer.session)]
     await writer.close()
