@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-from nats.aio.msg import Msg
-
 from trunkline_bus import leader, metrics
+from trunkline_bus.client import Received
 from trunkline_bus.mux import Lost, Mux, NoAnswer
 from trunkline_bus.obstacles import Condition, Obstacles
 from trunkline_bus.outcome import Message, judge
@@ -26,7 +25,7 @@ class Conflict(Exception):  # noqa: N818 - an outcome, no fault
         self.last = last
 
 
-def begin(mux: Mux, message: Message, expected: int) -> Awaitable[Msg]:
+def begin(mux: Mux, message: Message, expected: int) -> Awaitable[Received]:
     """Send `message` for the first time, now. `store` has to follow with what this returns: the answer is in it."""
     return mux.ask(message.subject, message.payload, _headers(message, expected), wait=leader.ACK_WITHIN_S)
 
@@ -39,7 +38,7 @@ async def store(
     expected: int,
     expected_id: str | None = None,
     condition: Condition = lambda _: None,
-    begun: Awaitable[Msg] | None = None,
+    begun: Awaitable[Received] | None = None,
 ) -> int:
     """Append `message` behind the message `expected` of its filter (0: the first); returns its stream sequence.
 
@@ -74,7 +73,7 @@ def _headers(message: Message, expected: int) -> dict[str, str]:
     return headers
 
 
-async def _outcome(asked: Awaitable[Msg], message: Message, obstacles: Obstacles) -> int | str:
+async def _outcome(asked: Awaitable[Received], message: Message, obstacles: Obstacles) -> int | str:
     """The sequence when acknowledged, else why the outcome is unknown."""
     try:
         answer = leader.read_ack(await asked)

@@ -1,33 +1,40 @@
 """nats-py's client with quicker ways in and out, which were most of the cost of the log (measured; the version is pinned).
 
-Headers are read in one pass; a frame goes to the socket in the same step where nothing waits before it; a message of a
-direct subscription goes to its taker in the step in which it was read, without a queue and a task in between.
+A frame goes to the socket in the same step where nothing waits before it; a message of a direct subscription goes to its
+taker in the step in which it arrived: no stream, parser, queue or task in between (see `intake`).
 """
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from nats.aio.client import Client as _Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
+from nats.protocol.parser import AWAITING_CONTROL_LINE
 
+from trunkline_bus.intake import Intake
 from trunkline_bus.stored import header_lines
 
 CONGESTED: Final = 64 * 1024
 """Bytes in the socket's own buffer above which frames wait in the client's, which is drained."""
 
-_PLAIN: Final = b"NATS/1.0\r\n"
-"""How a block of headers begins that has no status in it."""
+_STATUS_AT: Final = len("NATS/1.0")
 
 
-@dataclass
-class Received(Msg):
-    """A message of a direct subscription. `size` counts its bytes as the server's limits do: subjects, headers, body."""
+class Received(msgspec.Struct, gc=False):
+    """A message of a direct subscription. `size` counts its bytes as the server's limits do: subjects, headers, body.
 
-    size: int = 0
+    A status that the server sends in place of a message is in `headers`: `Status` and `Description`.
+    """
+
+    subject: str
+    reply: str
+    headers: dict[str, str] | None
+    data: bytes
+    size: int
 
 
 Take = Callable[[Received], None]
@@ -37,6 +44,7 @@ class Client(_Client):
     def __init__(self) -> None:
         super().__init__()
         self._takers: dict[int, Take] = {}
+        self._failed: set[asyncio.Future[None]] = set()
         self._written = False
 
     async def subscribe_direct(self, subject: str, take: Take) -> Subscription:
@@ -105,36 +113,46 @@ class Client(_Client):
             self._status = _Client.DISCONNECTED
             await super()._close(status, do_cbs)
 
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        take = self._takers.get(sid)
-        if take is None:
-            await super()._process_msg(sid, subject, reply, data, headers)
+    async def _read_loop(self) -> None:
+        self._intercept()
+        await super()._read_loop()
+
+    def _intercept(self) -> None:
+        """Stand between the socket and nats-py's stream; a connection over WebSocket is read by nats-py alone."""
+        if not isinstance(self._transport, TcpTransport):
             return
+        reader, writer = self._transport._io_reader, self._transport._io_writer  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        assert reader is not None
+        assert writer is not None
+
+        def idle() -> bool:
+            """Whether nats-py's loop waits for bytes, and holds none."""
+            waits = reader._waiter is not None  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
+            empty = not reader._buffer  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
+            return waits and empty and self._ps.state == AWAITING_CONTROL_LINE and not self._ps.buf
+
+        theirs = writer.transport.get_protocol()
+        assert isinstance(theirs, asyncio.StreamReaderProtocol)
+        writer.transport.set_protocol(Intake(theirs, idle, self._takers, self._hand_over))
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        if sid in self._takers:
+            self._hand_over(sid, subject, reply, headers or b"", data)
+        else:
+            await super()._process_msg(sid, subject, reply, data, headers)
+
+    def _hand_over(self, sid: int, subject: bytes, reply: bytes, block: bytes, data: bytes) -> None:
         self.stats["in_msgs"] += 1
         self.stats["in_bytes"] += len(data)
         if sid not in self._subs:
             return
-        block = headers or b""  # None for a message without any, whatever its annotation says
+        size = len(subject) + len(reply) + len(block) + len(data)
         try:
-            if not block:
-                lines = None
-            elif block.startswith(_PLAIN):
-                lines = header_lines(block[len(_PLAIN) :].decode("utf-8", "replace")) or None
-            else:
-                lines = await self._process_headers(block)
-            take(
-                Received(
-                    _client=self,
-                    subject=subject.decode(),
-                    reply=reply.decode(),
-                    data=data,
-                    headers=lines,
-                    _sid=sid,
-                    size=len(subject) + len(reply) + len(block) + len(data),
-                )
-            )
+            self._takers[sid](Received(subject.decode(), reply.decode(), _headers(block), data, size))
         except Exception as error:  # noqa: BLE001 - as the client does with those of callbacks: the rest flows on
-            await self._error_cb(error)
+            failed = asyncio.ensure_future(self._error_cb(error))
+            self._failed.add(failed)
+            failed.add_done_callback(self._failed.discard)
 
     def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
         self._takers.pop(sid, None)
@@ -144,6 +162,14 @@ class Client(_Client):
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
         # Called by the client for each message with headers. A test proves that it still is.
         return header_lines(raw.decode("utf-8", "replace"))
+
+
+def _headers(block: bytes) -> dict[str, str] | None:
+    first, _, lines = block.decode("utf-8", "replace").partition("\r\n")
+    found = header_lines(lines)
+    if status := first[_STATUS_AT:].strip():
+        found["Status"], _, found["Description"] = status.partition(" ")
+    return found or None
 
 
 async def _nothing(_: Any) -> None:

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any, Final
 
 import msgspec
-from nats.aio.msg import Msg
 
+from trunkline_bus.client import Received
 from trunkline_bus.mux import Lost, Mux, NoAnswer
 from trunkline_bus.stored import Stored, from_leader
 
@@ -45,7 +45,7 @@ async def publish(mux: Mux, subject: str, payload: bytes, headers: dict[str, str
     return read_ack(await mux.ask(subject, payload, headers, wait=ACK_WITHIN_S))
 
 
-def read_ack(message: Msg) -> int | Refusal:
+def read_ack(message: Received) -> int | Refusal:
     """The answer to a publish."""
     answer = _decode(message)
     return answer.error or answer.seq
@@ -78,7 +78,7 @@ async def pause(mux: Mux, tries: int) -> None:
     await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
 
 
-def _decode(message: Msg) -> _Answer:
+def _decode(message: Received) -> _Answer:
     if not message.data:  # no responders: JetStream, or the stream's leader, is not there
         return _Answer(error=Refusal(code=UNAVAILABLE))
     return _answers.decode(message.data)

@@ -6,12 +6,10 @@ import itertools
 import re
 from typing import Final
 
-from nats.aio.msg import Msg
-
-from trunkline_bus.client import Client
+from trunkline_bus.client import Client, Received
 from trunkline_wire import TrunklineError
 
-_Asked = tuple[asyncio.Future[Msg], asyncio.TimerHandle]
+_Asked = tuple[asyncio.Future[Received], asyncio.TimerHandle]
 
 _SUBJECT: Final = re.compile(r"[^\s\x00-\x1f]+")
 
@@ -70,14 +68,14 @@ class Mux:
 
     def ask(
         self, subject: str, payload: bytes, headers: dict[str, str] | None = None, *, wait: float
-    ) -> "asyncio.Future[Msg]":
+    ) -> "asyncio.Future[Received]":
         """Send a request now; the future is its answer (one without responders is an answer too: `Status` 503).
 
         It raises NoAnswer after `wait` seconds, and what `send` raises.
         """
         loop = asyncio.get_running_loop()
         token = str(next(self._tokens))
-        future: asyncio.Future[Msg] = loop.create_future()
+        future: asyncio.Future[Received] = loop.create_future()
         try:
             self.send(subject, payload, headers, reply=self._prefix + token)
         except (Lost, TrunklineError) as error:
@@ -108,7 +106,7 @@ class Mux:
         except ConnectionError as error:
             raise Lost from error
 
-    def _on_answer(self, message: Msg) -> None:
+    def _on_answer(self, message: Received) -> None:
         asked = self._waiting.pop(message.subject[len(self._prefix) :], None)
         if asked is None:
             return  # too late

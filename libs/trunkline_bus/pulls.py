@@ -39,17 +39,20 @@ class Pulls:
         self._messages = self._bytes = 0
 
     def wanted(self, now: float) -> int:
-        """For how many messages to ask now: 0 while more than half a window, or half a request's bytes, are under way."""
+        """For how many messages to ask now, 0 while enough are under way."""
         for token in [token for token, pull in self._open.items() if pull.forget_at < now]:
             del self._open[token]
         if not self._open:
             self._messages = self._bytes = 0
-        if len(self._open) >= OVERLAP:
+        if len(self._open) >= OVERLAP or not self.low:
             return 0
+        return max(self._window - self._messages, 1)
+
+    @property
+    def low(self) -> bool:
+        """Whether no more than half a window, or half a request's bytes, are under way."""
         few = self._messages <= self._window // 2 and self._bytes <= 2 * self.max_bytes
-        if few or self._bytes <= self.max_bytes // 2:
-            return max(self._window - self._messages, 1)
-        return 0
+        return few or self._bytes <= self.max_bytes // 2
 
     def sent(self, token: str, asked: int, forget_at: float) -> None:
         self._open[token] = _Pull(asked, forget_at)

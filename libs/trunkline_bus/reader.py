@@ -10,13 +10,12 @@ import contextlib
 import datetime as dt
 import itertools
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
 import nats.errors
-from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js.errors import APIError
 
@@ -55,8 +54,9 @@ class Reader:
 
     `since` starts at a time instead of a sequence. With `pace` it looks every `pace` seconds for what has come, instead
     of being woken by each message: for work that nobody waits for, on cores that others need. A message after a pause
-    comes at once, `hurry` fetches the next. Use it as an async context manager and iterate once, over
-    `batches()` or the Reader itself. The first batch after the backlog is empty: it is given when everything the
+    comes at once, `hurry` fetches the next. With `take` what comes after the backlog is given to it, in the step in which
+    it arrived, wherever nothing waits before it; the batches have the rest. Use it as an async context manager and iterate
+    once, over `batches()` or the Reader itself. The first batch after the backlog is empty: it is given when everything the
     stream held at the start has been taken, and from then on `caught_up` is set.
 
     Iterating raises TrunklineError `log_regressed` when the log no longer holds what was read from it: its end lies
@@ -77,6 +77,7 @@ class Reader:
         max_bytes: int = MAX_BYTES,
         heartbeat: float = HEARTBEAT,
         pace: float = 0.0,
+        take: Callable[[Stored], None] | None = None,
     ) -> None:
         self.stream = stream
         self.filters = tuple(filters)
@@ -93,6 +94,9 @@ class Reader:
         self._taken = after
         self._newest: Stored | None = None
         self._buffer: list[Stored] = []
+        self._take = take
+        self._waits = False
+        """Whether all that was received has been handed over, and the iterator waits for more."""
         self._finished = False
         # What the leader said of the stream: its creation, its end, the last sequence of the filters.
         self._created_ns: int | None = None
@@ -109,6 +113,7 @@ class Reader:
         self._alive = False
         self._failure: str | None = "start"
         self._error: TrunklineError | None = None
+        self._broken: Exception | None = None
         self._look_again = False
         self._wake = asyncio.Event()
         self._inbox = ""
@@ -161,8 +166,8 @@ class Reader:
             elif not self.caught_up.is_set() and self._taken >= self._target:
                 self.caught_up.set()
                 yield []
-            elif self._error is not None:
-                raise self._error
+            elif error := self._broken or self._error:
+                raise error
             elif self._failure is not None:
                 await self._recover()
             elif self._look_again:
@@ -170,7 +175,9 @@ class Reader:
             else:
                 self._wake.clear()
                 await self._pull()
+                self._waits = self.caught_up.is_set()
                 await self._woken()
+                self._waits = False
         if not self.caught_up.is_set():
             self.caught_up.set()
             yield []
@@ -228,10 +235,22 @@ class Reader:
             return
         self._received = stored.sequence
         self._newest = stored
+        if self._take is not None and self._waits and not self._buffer:
+            self._give(stored, self._take)
+            return
         self._buffer.append(stored)
         self._wake.set()
 
-    def _on_status(self, message: Msg) -> None:
+    def _give(self, stored: Stored, take: Callable[[Stored], None]) -> None:
+        try:
+            take(stored)
+        except Exception as error:  # noqa: BLE001 - whoever iterates raises it
+            self._broken = error
+        self._taken = stored.sequence
+        if self._broken is not None or self._pulls.low:
+            self._wake.set()
+
+    def _on_status(self, message: Received) -> None:
         token = message.subject.rpartition(".")[2]
         if token not in self._pulls:
             return  # of a consumer that is gone

@@ -17,7 +17,7 @@ _STATUS_LINE: Final = b"NATS/1.0"
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class Stored(msgspec.Struct, frozen=True):
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """One stored message: `sequence` in `stream`, `type` and `id` from its headers, `raw` its body, `time_ns` since 1970."""
 
     stream: str

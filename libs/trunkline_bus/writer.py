@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Final, Self
 
 import msgspec
-from nats.aio.msg import Msg
 
 from trunkline_bus import metrics, ownership, trace
 from trunkline_bus.append import Conflict, begin, store
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.capacity import ALMOST_FULL
+from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus
 from trunkline_bus.deltas import DeltaBuffer, Passing, Piece
 from trunkline_bus.mux import Lost
@@ -48,7 +48,7 @@ class _Queued(msgspec.Struct):
     event: Event
     message: Message
     """As it is stored, unless it has to be shrunk."""
-    begun: Awaitable[Msg] | None = None
+    begun: Awaitable[Received] | None = None
     """The answer, where it was sent in the step that queued it."""
 
 

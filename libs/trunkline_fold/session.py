@@ -93,15 +93,17 @@ def fold_session(state: SessionState, event: Event, sequence: int) -> SessionSta
     """The state after `event`, which stands at `sequence` of the stream."""
     if sequence <= state.sequence:
         return state
-    state = replace(
-        state,
+    after = _apply(status.end_by_progress(state, event), event)
+    current, since = status.settle(after, event.time)
+    return replace(
+        after,
         sequence=sequence,
         updated=event.time,
         seq=state.seq if event.seq is None else event.seq,
         epoch=state.epoch if event.epoch is None else max(state.epoch, event.epoch),
+        status=current,
+        status_since=since,
     )
-    state = status.end_by_progress(state, event)
-    return status.settle(_apply(state, event), event.time)
 
 
 def _apply(state: SessionState, event: Event) -> SessionState:
@@ -112,14 +114,7 @@ def _apply(state: SessionState, event: Event) -> SessionState:
         case SessionResumed() | SessionForked() | SessionArchived() | SessionHandedOver() | SessionClosed():
             return _life(state, event)
         case SessionErased():
-            return replace(
-                initial(state.session),
-                sequence=state.sequence,
-                seq=state.seq,
-                epoch=state.epoch,
-                updated=state.updated,
-                erased=data,
-            )
+            return replace(initial(state.session), erased=data)
         case SessionStatus():
             if data.status == "stopped":
                 state = replace(state, pending=[])

@@ -73,13 +73,13 @@ def end_by_progress(state: SessionState, event: Event) -> SessionState:
     return end_condition(state)
 
 
-def settle(state: SessionState, time: str) -> SessionState:
+def settle(state: SessionState, time: str) -> tuple[Status, str]:
     """`status` and `status_since` as they follow from the rest of the state, after an event of `time`."""
     status = derive(state)
     if status == state.status and state.status_since is not None:
-        return state
+        return status, state.status_since
     since = state.condition_since if status == state.condition else time
-    return replace(state, status=status, status_since=since or time)
+    return status, since or time
 
 
 def derive(state: SessionState) -> Status:

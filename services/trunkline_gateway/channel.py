@@ -101,15 +101,14 @@ class Channel:
                         self.blocks.fact(stored.event())
         filters = [subjects.ALL_DELTAS if self.session is None else subjects.session_deltas(self.session)]
         reader = (
-            Reader.new(self._bus, subjects.DELTAS, filters)
+            Reader.new(self._bus, subjects.DELTAS, filters, take=self._take)
             if since is None
-            else Reader(self._bus, subjects.DELTAS, filters, since=since)
+            else Reader(self._bus, subjects.DELTAS, filters, since=since, take=self._take)
         )
         async with reader:
             async for batch in reader.batches():
                 for stored in batch:
-                    with contextlib.suppress(TrunklineError):
-                        self._on_delta(stored.event(), stored.raw)
+                    self._take(stored)
                 if not batch and not self._ready.is_set():
                     self._ready.set()
                     # Who did not wait for it gets now what is open.
@@ -161,6 +160,10 @@ class Channel:
         """For who was not there: the latest progress of tools and, with `blocks`, each open block as one whole message."""
         events = [*(self.blocks.whole() if blocks else []), *self.blocks.latest()]
         return [self._delta_frame(event, None) for event in events]
+
+    def _take(self, stored: Stored) -> None:
+        with contextlib.suppress(TrunklineError):
+            self._on_delta(stored.event(), stored.raw)
 
     def _on_delta(self, event: Event, raw: bytes | None) -> None:
         state = self._directory.states.get(event.session)

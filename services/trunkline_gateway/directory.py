@@ -93,7 +93,8 @@ class Directory:
         for listener in self.listeners:
             listener.on_begun()
         log.info("directory_begins", extra={"position": self.position, "sessions": len(self.states)})
-        async with Reader(self._bus, subjects.EVENTS, [subjects.ALL_EVENTS], after=self.position) as reader:
+        reader = Reader(self._bus, subjects.EVENTS, [subjects.ALL_EVENTS], after=self.position, take=self._take)
+        async with reader:
             async for batch in reader.batches():
                 for stored in batch:
                     self._take(stored)

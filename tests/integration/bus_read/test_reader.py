@@ -197,3 +197,53 @@ async def test_it_is_quick(bus: Bus) -> None:
 
 def test_the_window_is_bounded() -> None:
     assert reading.WINDOW * 4 <= 512 * 1024, "nats-py drops what exceeds its own pending limit"
+
+
+async def test_what_comes_after_the_backlog_is_taken_at_once_and_in_one_order_with_the_batches(bus: Bus) -> None:
+    session = new_session_id()
+    subject, total = subjects.event(session, FACT), 3000
+    await fill(bus, subject, [b"%d" % n for n in range(1000)])
+    order: list[tuple[str, int]] = []
+    reader = Reader(
+        bus,
+        subjects.EVENTS,
+        [subjects.session_events(session)],
+        take=lambda stored: order.append(("taken", int(stored.raw))),
+    )
+
+    async def write() -> None:
+        await reader.caught_up.wait()
+        for begin in range(1000, total, 100):
+            await fill(bus, subject, [b"%d" % n for n in range(begin, begin + 100)])
+
+    async def follow() -> None:
+        async for batch in reader.batches():
+            for stored in batch:
+                order.append(("batch", int(stored.raw)))
+                if int(stored.raw) % 100 == 0:
+                    await asyncio.sleep(0)  # what arrives now has to wait for its turn
+
+    async with asyncio.TaskGroup() as group, reader:
+        following = group.create_task(follow())
+        await write()
+        await eventually(lambda: len(order) == total)
+        assert reader.position == await put(bus, subjects.event(new_session_id(), FACT), b"another's") - 1
+        following.cancel()
+    assert [number for _, number in order] == list(range(total))
+    assert {way for way, number in order if number < 1000} == {"batch"}
+    assert ("taken", total - 1) in order
+
+
+async def test_whoever_iterates_is_told_what_taking_raised(bus: Bus) -> None:
+    session = new_session_id()
+
+    def refuse(stored: Stored) -> None:
+        raise ValueError(stored.raw)
+
+    async with Reader(bus, subjects.EVENTS, [subjects.session_events(session)], take=refuse) as reader:
+        batches = reader.batches()
+        assert await anext(batches) == []
+        following = asyncio.ensure_future(anext(batches))
+        await put(bus, subjects.event(session, FACT), b"one")
+        with pytest.raises(ValueError, match="one"):
+            await following

@@ -103,6 +103,7 @@ async def test_silence_becomes_a_condition_and_ends(bus: Bus, monkeypatch: pytes
 
 
 async def test_a_full_log_is_a_condition_then_an_error(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline_bus.capacity.EVERY_S", 0.05)
     await topology.apply(bus.js, max_bytes=200_000)
     writer = await new_writer(bus)
     for _ in range(3):
@@ -113,7 +114,7 @@ async def test_a_full_log_is_a_condition_then_an_error(bus: Bus, monkeypatch: py
     assert writer.queued == 1
     await topology.apply(bus.js, max_bytes=10_000_000)
     await writer.flush()
-    assert writer.condition is None
+    await eventually(lambda: writer.condition is None)
     await topology.apply(bus.js, max_bytes=400_000)
     monkeypatch.setattr(obstacles, "GIVE_UP_AFTER_S", 0.5)
     for _ in range(3):
