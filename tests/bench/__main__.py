@@ -6,7 +6,9 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
+import nats
 import uvloop
+from nats.aio.client import Client
 from rich.console import Console
 from tests.bench import appends, fanout, idle, pipeline, projecting, reading, replay
 from tests.bench.report import Figure
@@ -23,23 +25,24 @@ Steps = AsyncIterator[list[Figure]]
 
 
 async def on_both(
-    prepare: Callable[[Bus], Awaitable[T]], measure: Callable[[Bus, T, str], Awaitable[list[Figure]]]
+    prepare: Callable[[Bus], Awaitable[T]], measure: Callable[[Bus, Client, T, str], Awaitable[list[Figure]]]
 ) -> Steps:
     """Measure on a server with default sync, then on the same store with the product's setting.
 
-    What is only read is stored once, before: with a sync for each event that would take minutes.
+    What is only read is stored once, before: with a sync for each event that would take minutes. The limits use a
+    connection of plain nats-py.
     """
     with NatsServer() as server:
-        async with Bus.open(BusSettings(url=server.url, name="bench")) as bus:
+        async with Bus.open(BusSettings(url=server.url, name="bench")) as bus, await nats.connect(server.url) as plain:
             await topology.apply(bus.js)
             await bus.read_log_id()
             what = await prepare(bus)
-            yield await measure(bus, what, "default sync")
+            yield await measure(bus, plain, what, "default sync")
         server.terminate()
         server.sync_interval = "always"
         server.start()
-        async with Bus.open(BusSettings(url=server.url, name="bench")) as bus:
-            yield await measure(bus, what, "sync always")
+        async with Bus.open(BusSettings(url=server.url, name="bench")) as bus, await nats.connect(server.url) as plain:
+            yield await measure(bus, plain, what, "sync always")
 
 
 async def once(measure: Callable[[], Awaitable[list[Figure]]]) -> Steps:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from nats.aio.client import Client
 from tests.bench.report import Figure, turns
 
 from trunkline_bus.connection import Bus
@@ -33,8 +34,8 @@ async def new_writer(bus: Bus) -> SessionWriter:
 class Raw:
     """What a program would write without us: one message at a time, with the same fence and headers."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+    def __init__(self, plain: Client) -> None:
+        self._js = plain.jetstream()
         self._session = new_session_id()
         self._expected = 0
         self._seq = 0
@@ -42,7 +43,7 @@ class Raw:
     async def publish(self) -> None:
         self._seq += 1
         event = make_event(payload(), session=self._session, time=timestamp(), seq=self._seq, epoch=1)
-        ack = await self._bus.js.publish(
+        ack = await self._js.publish(
             subjects.event(self._session, "agent.fact"),
             encode(event),
             headers={
@@ -75,12 +76,12 @@ async def prepare(bus: Bus) -> None:
     """Nothing: what is measured is the writing."""
 
 
-async def measure(bus: Bus, _: None, setting: str) -> list[Figure]:
-    raw_one, writer = Raw(bus), await new_writer(bus)
+async def measure(bus: Bus, plain: Client, _: None, setting: str) -> list[Figure]:
+    raw_one, writer = Raw(plain), await new_writer(bus)
     limit, one = await turns(lambda: raw_one.run(SEQUENTIAL), lambda: ours(writer, SEQUENTIAL))
     await writer.close()
 
-    raw_many = [Raw(bus) for _ in range(SESSIONS)]
+    raw_many = [Raw(plain) for _ in range(SESSIONS)]
     writers = [await new_writer(bus) for _ in range(SESSIONS)]
     limit_many, many = await turns(
         lambda: asyncio.gather(*(raw.run(PER_SESSION) for raw in raw_many)),

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from nats.aio.client import Client
 from nats.js.kv import KeyValue
 from prometheus_client import REGISTRY
 from tests.bench.reading import raw_pull
@@ -122,8 +123,8 @@ async def put(bucket: KeyValue, puts: list[tuple[str, bytes]]) -> None:
     await asyncio.gather(*(some() for _ in range(IN_FLIGHT)))
 
 
-async def measure_view(bus: Bus, view: type[View[Any]], count: int, setting: str) -> Figure:
-    bucket = await bus.js.key_value(view.bucket)
+async def measure_view(bus: Bus, plain: Client, view: type[View[Any]], count: int, setting: str) -> Figure:
+    bucket = await plain.jetstream().key_value(view.bucket)
     pairs: list[tuple[Measured, Measured]] = []
     written = 0
     for _ in range(ROUNDS):
@@ -136,7 +137,7 @@ async def measure_view(bus: Bus, view: type[View[Any]], count: int, setting: str
         puts = list(itertools.islice(itertools.cycle(documents), written))
 
         async def limit(puts: list[tuple[str, bytes]] = puts) -> None:
-            pulled = raw_pull(bus, subjects.EVENTS, subjects.ALL_EVENTS, count, lambda msg: decode_event(msg.data))
+            pulled = raw_pull(plain, subjects.EVENTS, subjects.ALL_EVENTS, count, lambda msg: decode_event(msg.data))
             await asyncio.gather(pulled, put(bucket, puts))
 
         pairs.append((await timed(limit), mine))
@@ -153,5 +154,5 @@ async def measure_view(bus: Bus, view: type[View[Any]], count: int, setting: str
     )
 
 
-async def measure(bus: Bus, count: int, setting: str) -> list[Figure]:
-    return [await measure_view(bus, view, count, setting) for view in (SessionsView, PagesView)]
+async def measure(bus: Bus, plain: Client, count: int, setting: str) -> list[Figure]:
+    return [await measure_view(bus, plain, view, count, setting) for view in (SessionsView, PagesView)]

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 from tests.bench.report import Figure, turns
 
@@ -28,10 +29,9 @@ async def prepare(bus: Bus) -> str:
 
 
 async def raw_pull(
-    bus: Bus, stream: str, filter: str, count: int, look: Callable[[Msg], object] = lambda _: None
+    nc: Client, stream: str, filter: str, count: int, look: Callable[[Msg], object] = lambda _: None
 ) -> None:
     """Receive `count` messages of `filter`, and do no more with each than `look`."""
-    nc = bus.reading
     done = asyncio.Event()
     received = 0
     inbox = nc.new_inbox()
@@ -77,9 +77,9 @@ async def through_reader(bus: Bus, stream: str, filter: str, count: int) -> None
                 return
 
 
-async def measure(bus: Bus, session: str, setting: str) -> list[Figure]:
+async def measure(bus: Bus, plain: Client, session: str, setting: str) -> list[Figure]:
     what = (subjects.DELTAS, subjects.session_deltas(session), COUNT)
-    limit, ours = await turns(lambda: raw_pull(bus, *what), lambda: through_reader(bus, *what))
+    limit, ours = await turns(lambda: raw_pull(plain, *what), lambda: through_reader(bus, *what))
     return [
         Figure(
             name=f"Reader, 512 B ({setting})",

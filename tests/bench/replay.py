@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable
 
 import msgspec
+from nats.aio.client import Client
 from tests.bench.projecting import build
 from tests.bench.reading import raw_pull
 from tests.bench.report import Figure, best, turns
@@ -81,10 +82,10 @@ async def prepare(bus: Bus, size: Size) -> Log:
     return Log(size, named)
 
 
-async def measure(bus: Bus, log: Log, setting: str) -> list[Figure]:
+async def measure(bus: Bus, plain: Client, log: Log, setting: str) -> list[Figure]:
     session = log.sessions[REPLAYED]
     limit, ours = await turns(
-        lambda: raw_pull(bus, subjects.EVENTS, subjects.session_events(session), REPLAYED),
+        lambda: raw_pull(plain, subjects.EVENTS, subjects.session_events(session), REPLAYED),
         lambda: read_session(bus, session),
     )
     first = {
