@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from trunkline_agentkit import workers
 from trunkline_agentkit.directory import Folds, fold_log, has_unread
+from trunkline_agentkit.homeless import Homeless
 from trunkline_agentkit.hung import HungWorkers
 from trunkline_agentkit.leasing import keep_lease, let_go_in_silence
 from trunkline_agentkit.orders import went_back
@@ -42,7 +43,6 @@ from trunkline_wire.work import ErrorRaised
 
 log = logging.getLogger(__name__)
 
-LEASE_TTL: Final = 30.0
 SPAWN_LIFETIME: Final = 30.0
 """Seconds after which a request nobody took counts as `no_worker`: then it must not be taken any more."""
 
@@ -81,6 +81,7 @@ class WorkerHost:
         self._group: asyncio.TaskGroup | None = None
         self._owning: set[asyncio.Task[None]] = set()
         self._descriptions: list[dict[str, Any]] = []
+        self._homeless = Homeless(bus, home, host, self._adapters, mine=self._is_mine, take=self._start_claim)
 
     @property
     def sessions(self) -> list[str]:
@@ -103,6 +104,7 @@ class WorkerHost:
                     group.create_task(self._watch_commands(after)),
                     group.create_task(self._recover()),
                     group.create_task(HungWorkers(self._bus, self._home).run()),
+                    group.create_task(self._homeless.run()),
                 ]
                 for adapter in self._adapters:
                     for place in (self.host, "any"):
@@ -254,7 +256,10 @@ class WorkerHost:
             self._latest[session] = stored.sequence
             return
         record = Place(self._home, session).record
-        if record is None or stored.sequence <= record.cmd_seq or self._is_anothers(record):
+        if record is None:
+            self._homeless.notice(session)
+            return
+        if stored.sequence <= record.cmd_seq or self._is_anothers(record):
             return
         with contextlib.suppress(TrunklineError):
             if not record.closed or decode_command(stored.raw).verb == "resume":
@@ -282,6 +287,10 @@ class WorkerHost:
             and record.worker not in {None, self._mark}
             and not owner_runs(record)
         ]
+
+    def _is_mine(self, session: str) -> bool:
+        owned = session in self._owners or session in self._taking
+        return owned or Place(self._home, session).record is not None
 
     def _is_anothers(self, record: Record) -> bool:
         return record.worker not in {None, self._mark} and owner_runs(record)
@@ -451,7 +460,7 @@ class WorkerHost:
     async def _run_owner(self, owner: SessionOwner, *, any_place: bool, writer: SessionWriter) -> None:
         session = owner.session
         holder = {"worker": self.worker, "host": self.host, "pid": self._mark.pid, "started": self._mark.started}
-        lease = Lease(self._bus, session, holder, LEASE_TTL)
+        lease = Lease(self._bus, session, holder, self._settings.lease_ttl)
         keeping = [asyncio.create_task(keep_lease(self._bus, lease, owner, writer, self.host))]
         if any_place:
             keeping.append(asyncio.create_task(let_go_in_silence(lease, owner, writer)))

@@ -93,7 +93,7 @@ GRANTS: Final[dict[str, Grants]] = {
             *_READS_LOG,
             *_LOOKS_AT_THE_STORE,
             *reads(subjects.COMMANDS, subjects.SPAWN),
-            *reads_buckets(*_OF_WORKERS),
+            *reads_buckets(*_OF_WORKERS, subjects.KV_SESSIONS),
             f"$JS.ACK.{subjects.SPAWN}.>",
             f"$JS.API.CONSUMER.DURABLE.CREATE.{subjects.SPAWN}.*",
         ),

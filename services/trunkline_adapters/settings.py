@@ -17,6 +17,8 @@ class AdaptersSettings(Settings, frozen=True, kw_only=True):
     """How long a control command may take in the agent."""
     close_grace: float = 5.0
     """How long an agent may take to leave by itself."""
+    lease_ttl: float = 30.0
+    """After so long without a sign of a session's owner another host may take it, if it is for any host; at most 30."""
     record_native: bool = False
     """Record what agents and worker say to each other in host/sessions/<session>/native.jsonl."""
 
@@ -26,5 +28,6 @@ class AdaptersSettings(Settings, frozen=True, kw_only=True):
             stalled_after=self.stalled_after,
             effect_within=self.effect_within,
             close_grace=self.close_grace,
+            lease_ttl=self.lease_ttl,
             record_native=self.record_native,
         )
