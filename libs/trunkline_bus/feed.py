@@ -115,6 +115,7 @@ class Follower:
         self.position = after
         """Everything up to this sequence that matches has been handed over (or lies before the start)."""
         self.caught_up = asyncio.Event()
+        self._newest: Stored | None = None
         self._feed = feed
         self._queue: list[Stored] = []
         self._bytes = 0
@@ -156,7 +157,7 @@ class Follower:
                 position = self.position
                 if batch := [stored for stored in self._take() if stored.sequence > position]:
                     yield batch
-                    self.position = batch[-1].sequence
+                    self._passed(batch)
             elif self._error is not None:
                 raise self._error
             elif self._behind:
@@ -166,7 +167,7 @@ class Follower:
                 if self.position < start:
                     async for batch in self._backlog(start):
                         yield batch
-                        self.position = batch[-1].sequence
+                        self._passed(batch)
                     self.position = max(self.position, start)
                 if not self.caught_up.is_set() and not self._behind:
                     self.caught_up.set()
@@ -182,14 +183,24 @@ class Follower:
                 if batch:
                     yield batch
 
+    def _passed(self, batch: list[Stored]) -> None:
+        self._newest = batch[-1]
+        self.position = self._newest.sequence
+
     async def _not_regressed(self, start: int) -> None:
-        """Another process may have read more than the feed has; but nobody more than there is."""
-        if self.position > start and self.position > (end := await direct.end(self._feed.bus, self._feed.stream)):
+        """Another process may have read more than the feed has, but nobody more than there is; and what was read stands
+        where it stood (a store that was put back may have grown past it again).
+        """
+        bus, stream, newest, why = self._feed.bus, self._feed.stream, self._newest, None
+        if self.position > start and self.position > (end := await direct.end(bus, stream)):
+            why = f"ends at {end}, and {self.position} was read"
+        elif newest is not None:
+            there = await direct.at(bus, stream, newest.sequence)
+            if there is not None and there.time_ns != newest.time_ns:
+                why = f"has another message at {newest.sequence}"
+        if why is not None:
             raise TrunklineError(
-                "log_regressed",
-                f"the log {self._feed.stream} ends at {end}, and {self.position} was read: read it anew",
-                stream=self._feed.stream,
-                position=self.position,
+                "log_regressed", f"the log {stream} {why}: read it anew", stream=stream, position=self.position
             )
 
     def _take(self) -> list[Stored]:

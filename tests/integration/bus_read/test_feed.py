@@ -1,8 +1,10 @@
 """Several followers of one stream: each gets everything once and in order, and the server hands it over once."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,7 @@ from trunkline_testkit.nats import NatsServer
 from trunkline_wire import TrunklineError, subjects
 from trunkline_wire.ids import new_session_id
 
-from .writing import fill, insist, put
+from .writing import fill, insist, put, write_elsewhere
 
 SUBJECT = subjects.event(new_session_id(), "agent.fact")
 
@@ -131,6 +133,34 @@ async def test_a_position_beyond_the_end_is_refused(bus: Bus) -> None:
         await eventually(lambda: taken.error is not None)
     assert taken.error is not None
     assert taken.error.code == "log_regressed"
+
+
+async def test_one_that_fell_behind_is_told_of_a_store_that_was_put_back_and_grew_again(
+    bus: Bus, fresh_nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "MAX_QUEUED", 5)
+    await fill(bus, SUBJECT, numbers(0, 10))
+    await asyncio.to_thread(fresh_nats.terminate)
+    copy = Path(fresh_nats.home) / "copy"
+    await asyncio.to_thread(shutil.copytree, fresh_nats.store, copy)
+    await asyncio.to_thread(fresh_nats.start)
+    await bus.mux.connected()
+    async with following(Feed(bus, subjects.EVENTS, [subjects.ALL_EVENTS]), 0, 0) as (quick, slow):
+        await eventually(lambda: quick.caught_up_at and slow.caught_up_at)
+        slow.go_on.clear()
+        await fill(bus, SUBJECT, numbers(10, 20))
+        await eventually(lambda: len(quick.bodies) == 20)
+        await asyncio.to_thread(fresh_nats.terminate)
+        shutil.rmtree(fresh_nats.store)
+        shutil.move(copy, fresh_nats.store)
+        await write_elsewhere(fresh_nats, SUBJECT, 30)
+        await asyncio.to_thread(fresh_nats.start)
+        await eventually(lambda: quick.error is not None)
+        slow.go_on.set()
+        await eventually(lambda: slow.error is not None)
+    assert slow.error is not None
+    assert slow.error.code == "log_regressed"
+    assert slow.bodies == list(range(len(slow.bodies)))
 
 
 async def test_all_are_told_when_the_reading_ends(bus: Bus) -> None:

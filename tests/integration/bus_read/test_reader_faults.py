@@ -19,7 +19,7 @@ from trunkline_testkit.nats_cluster import NatsCluster
 from trunkline_wire import TrunklineError, subjects
 from trunkline_wire.ids import new_session_id
 
-from .writing import fill, insist, put
+from .writing import fill, insist, put, write_elsewhere
 
 
 class Follower:
@@ -161,23 +161,12 @@ async def test_a_log_that_went_back_is_an_error(bus: Bus, fresh_nats: NatsServer
         shutil.rmtree(fresh_nats.store)
         shutil.move(copy, fresh_nats.store)
         if written_after:
-            await _write_elsewhere(fresh_nats, subject, written_after)
+            await write_elsewhere(fresh_nats, subject, written_after)
         await asyncio.to_thread(fresh_nats.start)
         await eventually(lambda: follower.error is not None)
     assert follower.error is not None
     assert follower.error.code == "log_regressed"
     assert len(follower.bodies) == 20
-
-
-async def _write_elsewhere(server: NatsServer, subject: str, count: int) -> None:
-    """Write while our reader can't connect: on another port."""
-    other = NatsServer(store=server.store)
-    await asyncio.to_thread(other.start)
-    try:
-        async with Bus.open(BusSettings(url=other.url)) as bus:
-            await fill(bus, subject, [b"other"] * count)
-    finally:
-        await asyncio.to_thread(other.stop)
 
 
 async def test_a_position_beyond_the_end_is_refused_at_the_start(bus: Bus) -> None:

@@ -4,8 +4,9 @@ import asyncio
 import itertools
 
 from trunkline_bus import leader
-from trunkline_bus.connection import Bus
+from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.mux import Lost, NoAnswer
+from trunkline_testkit.nats import NatsServer
 from trunkline_wire import subjects
 from trunkline_wire.ids import new_event_id
 
@@ -34,3 +35,14 @@ async def insist(bus: Bus, subject: str, body: bytes) -> None:
             return
         except (Lost, NoAnswer, AssertionError):
             await leader.pause(bus.mux, tries)
+
+
+async def write_elsewhere(server: NatsServer, subject: str, count: int) -> None:
+    """Write while a reader can't connect: on another port."""
+    other = NatsServer(store=server.store)
+    await asyncio.to_thread(other.start)
+    try:
+        async with Bus.open(BusSettings(url=other.url)) as bus:
+            await fill(bus, subject, [b"other"] * count)
+    finally:
+        await asyncio.to_thread(other.stop)
