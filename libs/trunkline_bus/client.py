@@ -77,6 +77,14 @@ class Client(_Client):
         self._written = True
         loop.call_soon(self._step_ended)
 
+    @property
+    def congested(self) -> bool:
+        """Whether the server takes nothing at the moment: more than CONGESTED bytes wait for it."""
+        if self._pending_data_size > CONGESTED:
+            return True
+        writer = self._transport._io_writer if isinstance(self._transport, TcpTransport) else None  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return writer is not None and writer.transport.get_write_buffer_size() > CONGESTED
+
     def _free_writer(self) -> asyncio.StreamWriter | None:
         """The socket's writer if nothing waits before it."""
         if self._written or self._pending or not isinstance(self._transport, TcpTransport):

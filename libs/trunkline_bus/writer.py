@@ -44,6 +44,10 @@ QUEUE_LIMIT: Final = 8 * 1024 * 1024
 """Bytes of waiting events above which `room` waits."""
 
 
+CONGESTED_S: Final = 0.1
+"""Seconds between two looks whether a server that takes nothing takes something again; deltas merge meanwhile."""
+
+
 class _Queued(msgspec.Struct):
     event: Event
     message: Message
@@ -390,7 +394,8 @@ class SessionWriter:
 
     def _pieces_wait(self) -> None:
         """Send a delta that is due in this step, if nothing goes before it; else the task sees to it."""
-        if self._idle and not self._wake.is_set() and self._bus.mux.losses == self._losses:
+        free = self._idle and not self._wake.is_set() and not self._bus.writing.congested
+        if free and self._bus.mux.losses == self._losses:
             piece = self._deltas.take(asyncio.get_running_loop().time(), self._stored_seq)
             if piece is not None:
                 try:
@@ -406,7 +411,8 @@ class SessionWriter:
         if self._bus.mux.losses != self._losses:
             self._losses = self._bus.mux.losses
             self._deltas.doubt()
-        piece = self._deltas.take(loop.time(), self._stored_seq)
+        congested = self._bus.writing.congested
+        piece = self._deltas.take(loop.time(), self._stored_seq) if not congested else None
         if piece is not None:
             try:
                 self._send(piece)
@@ -415,6 +421,8 @@ class SessionWriter:
                 await self._bus.mux.connected()
             return
         due = self._deltas.due()
+        if due is not None and congested:
+            due = loop.time() + CONGESTED_S
         timer = loop.call_at(due, self._wake.set) if due is not None else None
         self._idle = not self._wake.is_set()
         try:

@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import pytest
-from nats.aio.msg import Msg
 from tests.chaos.fence.ground import AGENT, Ground, claim, created, faults, note, texts
 
 from trunkline_bus import leader
+from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.mux import NoAnswer
 from trunkline_bus.writer import SessionWriter
@@ -54,7 +54,7 @@ class Gate:
         """From now on the requests of `bus` wait here, and some are lost or never answered."""
         real = bus.mux.ask
 
-        async def passed(*args: Any, **options: Any) -> Msg:
+        async def passed(*args: Any, **options: Any) -> Received:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             self._stops()
@@ -67,7 +67,7 @@ class Gate:
                 raise NoAnswer
             return answer
 
-        def ask(*args: Any, **options: Any) -> asyncio.Future[Msg]:
+        def ask(*args: Any, **options: Any) -> asyncio.Future[Received]:
             return asyncio.ensure_future(passed(*args, **options))
 
         bus.mux.ask = ask  # type: ignore[method-assign]  # the seam of this test

@@ -1,11 +1,15 @@
 """Streaming text on its way: between facts, never before one, whole again after a break."""
 
 import asyncio
+import os
+import signal
 from typing import Any
 
+import pytest
 from nats.aio.msg import Msg
 from tests.integration.bus_write.sessions import new_writer, note
 
+from trunkline_bus.client import Client
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import Reader
 from trunkline_testkit import eventually
@@ -121,3 +125,35 @@ async def test_a_piece_that_is_due_goes_out_in_the_step_that_has_it(bus: Bus) ->
     writer.piece("itm_1", 0, "text", "now")
     assert sent == [subjects.delta(writer.session)]
     await writer.close()
+
+
+async def test_pieces_merge_while_the_server_takes_nothing(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = await new_writer(bus)
+    await writer.flush()
+    stuck = True
+    monkeypatch.setattr(Client, "congested", property(lambda _: stuck))
+    for number in range(40):
+        writer.piece("itm_1", 0, "text", f"word{number} ", turn="tur_1")
+        await asyncio.sleep(0)  # the first would go out at once
+    assert await deltas(bus, writer.session) == []
+    stuck = False
+
+    async def complete() -> bool:
+        return bool(await deltas(bus, writer.session))
+
+    await eventually(complete)
+    [piece] = await deltas(bus, writer.session)
+    assert (piece.at, piece.text) == (0, "".join(f"word{number} " for number in range(40)))
+    await writer.close()
+
+
+async def test_a_server_that_takes_nothing_is_noticed(bus: Bus, fresh_nats: NatsServer) -> None:
+    assert not bus.writing.congested
+    os.kill(fresh_nats.pid, signal.SIGSTOP)
+    try:
+        for _ in range(64):
+            bus.mux.send("trunk.obs.flood", b"x" * 500_000)
+        assert bus.writing.congested
+    finally:
+        os.kill(fresh_nats.pid, signal.SIGCONT)
+    await eventually(lambda: not bus.writing.congested)

@@ -4,12 +4,12 @@ import asyncio
 
 import msgspec
 import pytest
-from nats.aio.msg import Msg
 from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 from tests.integration.bus_write.sessions import AGENT, claim, created, events, new_writer, note, texts, unbroken
 
 from trunkline_bus import leader
 from trunkline_bus.append import store
+from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus
 from trunkline_bus.outcome import Message
 from trunkline_bus.ownership import claim as claim_raw
@@ -283,7 +283,7 @@ async def test_an_event_goes_out_in_the_step_that_made_it_and_one_at_a_time(
 
     def noted(
         subject: str, payload: bytes, headers: dict[str, str] | None = None, *, wait: float
-    ) -> asyncio.Future[Msg]:
+    ) -> asyncio.Future[Received]:
         sent.append(getattr(decode_event(payload).data, "text", ""))
         return ask(subject, payload, headers, wait=wait)
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.gateway.rig import Rig, apply_texts, ask, begin_turn, end_turn, say
+from tests.integration.gateway.rig import AGENT, Rig, apply_texts, ask, begin_turn, end_turn, say
 
 from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
+from trunkline_bus.writer import SessionWriter
 from trunkline_gateway.app import serving
 from trunkline_gateway.cursors import position
 from trunkline_gateway.settings import GatewaySettings
@@ -58,6 +59,23 @@ async def test_a_turn_is_seen_as_it_happens(rig: Rig) -> None:
         assert set(types[2:-2]) == {"message.delta"}
         assert apply_texts([f for f in client.frames if f["event"] == "message.delta"]) == {(ITEM, 0): "Hello"}
         assert {frame["subscription"] for frame in client.frames} == {opened["subscription"]}
+
+
+@pytest.mark.parametrize("watching", ["before the claim", "after it"])
+async def test_pieces_of_a_fenced_owner_are_not_shown(rig: Rig, watching: str) -> None:
+    async with await rig.session() as old, await rig.client() as client:
+        if watching == "before the claim":
+            await client.call("subscribe", session=old.session)
+        turn = begin_turn(old)
+        await old.flush()
+        async with await SessionWriter.claim(rig.bus, old.session, worker="wrk_y", host="hst_x", agent=AGENT) as new:
+            await rig.settled(new)
+            if watching == "after it":
+                await client.call("subscribe", session=old.session)
+            old.piece(ITEM, 0, "text", "of the dead", turn=turn)
+            new.piece(OTHER, 0, "text", "of the living", turn=turn)
+            await client.wait("message.delta", lambda e: e["item"] == OTHER)
+        assert {event["item"] for event in client.events() if event["type"] == "message.delta"} == {OTHER}
 
 
 async def test_what_streams_is_in_the_snapshot_of_who_comes_later(rig: Rig) -> None:
