@@ -69,6 +69,8 @@ async def test_pieces_of_a_fenced_owner_are_not_shown(rig: Rig, watching: str) -
         turn = begin_turn(old)
         await old.flush()
         async with await SessionWriter.claim(rig.bus, old.session, worker="wrk_y", host="hst_x", agent=AGENT) as new:
+            if watching == "after it":
+                end_turn(new, turn)
             await rig.settled(new)
             if watching == "after it":
                 await client.call("subscribe", session=old.session)
