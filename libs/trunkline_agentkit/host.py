@@ -11,12 +11,13 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from trunkline_agentkit import workers
 from trunkline_agentkit.directory import Folds, fold_log, has_unread
+from trunkline_agentkit.enrolment import Enrolment
 from trunkline_agentkit.homeless import Homeless
 from trunkline_agentkit.hung import HungWorkers
 from trunkline_agentkit.leasing import keep_lease, let_go_in_silence
@@ -46,11 +47,9 @@ log = logging.getLogger(__name__)
 SPAWN_LIFETIME: Final = 30.0
 """Seconds after which a request nobody took counts as `no_worker`: then it must not be taken any more."""
 
-_REGISTER_EVERY: Final = 10.0
 _REAP_EVERY: Final = 5.0
 _RECOVER_EVERY: Final = 5.0
 _CLAIMS_AT_A_TIME: Final = 8
-_PROBE_WITHIN: Final = 20.0
 
 
 class WorkerHost:
@@ -80,7 +79,6 @@ class WorkerHost:
         self._clock = ServerClock()
         self._group: asyncio.TaskGroup | None = None
         self._owning: set[asyncio.Task[None]] = set()
-        self._descriptions: list[dict[str, Any]] = []
         self._homeless = Homeless(bus, home, host, self._adapters, mine=self._is_mine, take=self._start_claim)
 
     @property
@@ -90,7 +88,7 @@ class WorkerHost:
 
     async def run(self, stopping: asyncio.Event, ready: asyncio.Event | None = None) -> None:
         """Works until `stopping` is set, then lets all sessions go: no process of theirs is left."""
-        self._descriptions = await self._describe()
+        enrolment = await Enrolment.of(self._bus, self.host, self._mark, self._adapters)
         await self._clock.read(self._bus)
         after = await direct.end(self._bus, subjects.COMMANDS)
         await asyncio.to_thread(workers.enter, self._home, self._mark)
@@ -99,7 +97,7 @@ class WorkerHost:
                 self._group = group
                 tasks = [
                     group.create_task(self._clock.keep(self._bus)),
-                    group.create_task(self._register()),
+                    group.create_task(enrolment.keep(lambda: len(self._owners))),
                     group.create_task(self._reap()),
                     group.create_task(self._watch_commands(after)),
                     group.create_task(self._recover()),
@@ -129,27 +127,6 @@ class WorkerHost:
             owner.finish("stopping")
         while self._owning:
             await asyncio.wait(set(self._owning))
-
-    # Registration
-
-    async def _describe(self) -> list[dict[str, Any]]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_describe(adapter)) for adapter in self._adapters.values()]
-        return [task.result() for task in tasks]
-
-    async def _register(self) -> None:
-        while True:
-            registration = {
-                "worker": self.worker,
-                "host": self.host,
-                "hostname": os.uname().nodename,
-                "pid": self._mark.pid,
-                "started": self._mark.started,
-                "adapters": self._descriptions,
-                "sessions": len(self._owners),
-            }
-            await kv.put(self._bus, subjects.KV_WORKERS, self.worker, encode(registration))
-            await asyncio.sleep(_REGISTER_EVERY)
 
     async def _reap(self) -> None:
         """Takes the exit statuses of orphans that became our children."""
@@ -486,24 +463,6 @@ class WorkerHost:
     async def _send_spawn(self, spawn: Spawn) -> None:
         subject = subjects.spawn(spawn.host, spawn.adapter)
         await self._bus.js_cmd.publish(subject, encode(spawn), headers=trace.inject({}))
-
-
-async def _describe(adapter: BackendAdapter) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": adapter.name,
-        "title": adapter.manifest.title,
-        "protocol": adapter.manifest.protocol,
-        "capabilities": adapter.capabilities,
-    }
-    try:
-        async with asyncio.timeout(_PROBE_WITHIN):
-            installed = await adapter.probe()
-    except TrunklineError as error:
-        return found | {"error": {"code": error.code, "message": error.message}}
-    except Exception as error:
-        log.exception("probe_failed", extra={"adapter": adapter.name})
-        return found | {"error": {"code": "internal", "message": repr(error)}}
-    return found | {"path": installed.path, "version": installed.version}
 
 
 async def _refusal(adapter: BackendAdapter, spawn: Spawn) -> ErrorInfo | None:

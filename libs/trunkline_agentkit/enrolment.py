@@ -1,0 +1,67 @@
+"""A worker's entry in `trunk_workers`: who it is, which agents it can run, how many sessions it has."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
+
+from trunkline_agentkit.protocol import BackendAdapter
+from trunkline_agentkit.workers import WorkerMark
+from trunkline_bus import kv
+from trunkline_bus.connection import Bus
+from trunkline_wire import TrunklineError, encode, subjects
+
+log = logging.getLogger(__name__)
+
+EVERY: Final = 10.0
+"""Seconds between two signs of life; an entry expires 30 s after the last."""
+_PROBE_WITHIN: Final = 20.0
+
+
+class Enrolment:
+    def __init__(self, bus: Bus, host: str, mark: WorkerMark, adapters: list[dict[str, Any]]) -> None:
+        self._bus = bus
+        self._host = host
+        self._mark = mark
+        self._adapters = adapters
+
+    @classmethod
+    async def of(cls, bus: Bus, host: str, mark: WorkerMark, adapters: Mapping[str, BackendAdapter]) -> Self:
+        """Asks each adapter where its agent's program is."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_describe(adapter)) for adapter in adapters.values()]
+        return cls(bus, host, mark, [task.result() for task in tasks])
+
+    async def keep(self, sessions: Callable[[], int]) -> None:
+        """Says so until cancelled."""
+        while True:
+            entry = {
+                "worker": self._mark.worker,
+                "host": self._host,
+                "hostname": os.uname().nodename,
+                "pid": self._mark.pid,
+                "started": self._mark.started,
+                "adapters": self._adapters,
+                "sessions": sessions(),
+            }
+            await kv.put(self._bus, subjects.KV_WORKERS, self._mark.worker, encode(entry))
+            await asyncio.sleep(EVERY)
+
+
+async def _describe(adapter: BackendAdapter) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": adapter.name,
+        "title": adapter.manifest.title,
+        "protocol": adapter.manifest.protocol,
+        "capabilities": adapter.capabilities,
+    }
+    try:
+        async with asyncio.timeout(_PROBE_WITHIN):
+            installed = await adapter.probe()
+    except TrunklineError as error:
+        return found | {"error": {"code": error.code, "message": error.message}}
+    except Exception as error:
+        log.exception("probe_failed", extra={"adapter": adapter.name})
+        return found | {"error": {"code": "internal", "message": repr(error)}}
+    return found | {"path": installed.path, "version": installed.version}
