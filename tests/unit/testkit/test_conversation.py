@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from trunkline_testkit.anthropic_api.conversation import ToolResult, directives_of, read
+from trunkline_testkit.model_api.conversation import ToolResult, directives_of
+from trunkline_testkit.model_api.messages import read
 
 
 def user(*blocks: str | dict[str, Any]) -> dict[str, Any]:

@@ -2,19 +2,11 @@ from typing import Any
 
 import pytest
 
-from trunkline_testkit.anthropic_api.conversation import Conversation, ToolResult, directives_of
-from trunkline_testkit.anthropic_api.scenarios import (
-    GREETING,
-    PLAN,
-    Failure,
-    Message,
-    Text,
-    Thinking,
-    ToolUse,
-    minimal,
-    pieces_of,
-    reply,
-)
+from trunkline_testkit.model_api import messages
+from trunkline_testkit.model_api.answer import Failure, Message, Text, Thinking, ToolUse
+from trunkline_testkit.model_api.conversation import Conversation, ToolResult, directives_of
+from trunkline_testkit.model_api.scenarios import GREETING, PLAN, pieces_of, reply
+from trunkline_testkit.model_api.tools import minimal
 
 
 def ask(prompt: str, **more: Any) -> Conversation:
@@ -28,7 +20,11 @@ def spoken(answer: Message | Failure) -> str:
 
 def calls(answer: Message | Failure) -> list[tuple[str, dict[str, Any]]]:
     assert isinstance(answer, Message)
-    return [(block.name, block.input) for block in answer.blocks if isinstance(block, ToolUse)]
+    return [
+        (block.name, block.input)
+        for block in answer.blocks
+        if isinstance(block, ToolUse) and isinstance(block.input, dict)
+    ]
 
 
 def test_a_text_comes_in_several_pieces_that_join_to_it() -> None:
@@ -88,8 +84,8 @@ def test_a_child_gets_its_own_prompt_in_the_foreground() -> None:
 
 def test_failures() -> None:
     assert reply(ask("SCENARIO=err529")) == Failure(529)
-    assert Failure(529).type == "overloaded_error"
-    assert Failure(500).type == "api_error"
+    assert messages.error(Failure(529))["error"]["type"] == "overloaded_error"
+    assert messages.error(Failure(500))["error"]["type"] == "api_error"
     assert reply(ask("SCENARIO=once429")) == Failure(429)
     assert spoken(reply(ask("SCENARIO=once429"), failed_before=True)) == GREETING
     assert reply(ask("SCENARIO=err429"), failed_before=True) == Failure(429)
@@ -103,7 +99,7 @@ def test_failures() -> None:
 
 def test_side_requests_are_answered_harmlessly() -> None:
     schema = {"type": "object", "properties": {"title": {"type": "string"}, "ok": {"type": "boolean"}}}
-    assert spoken(reply(ask("", kind="side"), schema=schema)) == '{"title": "Scripted answer", "ok": false}'
+    assert spoken(reply(ask("", kind="side", schema=schema))) == '{"title": "Scripted answer", "ok": false}'
     assert spoken(reply(ask("", kind="side"))) == "Scripted answer"
     assert "<summary>" in spoken(reply(ask("SCENARIO=bash", kind="compaction")))
     assert minimal({"type": "array"}) == []

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from trunkline_testkit import eventually
-from trunkline_testkit.anthropic_api import ScriptedApi
+from trunkline_testkit.model_api import ScriptedApi
 
 
 def body(prompt: str, *, stream: bool = True) -> dict[str, Any]:
@@ -177,7 +177,7 @@ async def test_as_a_program_it_prints_its_url_and_ends_at_sigterm() -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "trunkline_testkit.anthropic_api",
+        "trunkline_testkit.model_api",
         "--port",
         "0",
         stdout=asyncio.subprocess.PIPE,

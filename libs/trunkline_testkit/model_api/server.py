@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from aiohttp import web
 
-from trunkline_testkit.anthropic_api import stream
-from trunkline_testkit.anthropic_api.conversation import Conversation, ToolResult, read, text_of
-from trunkline_testkit.anthropic_api.scenarios import Failure, Message, reply
+from trunkline_testkit.model_api import chat, gemini, messages, responses
+from trunkline_testkit.model_api.answer import Failure, Message
+from trunkline_testkit.model_api.conversation import Conversation, ToolResult
+from trunkline_testkit.model_api.scenarios import reply
+from trunkline_testkit.model_api.steps import Cut, Hold, Identity, Pause, Step
 from trunkline_testkit.waiting import eventually
 
 if TYPE_CHECKING:
@@ -20,16 +23,32 @@ if TYPE_CHECKING:
 _WRITE_SIZE = 32 * 1024
 _SSE = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
 _MAX_REQUEST = 64 * 1024 * 1024
+MODEL = "scripted"
+"""The model on the lists; any other name is answered just the same."""
+_SESSION_HEADERS = ("X-Claude-Code-Session-Id", "session_id", "x-session-id")
+
+
+class Api(Protocol):
+    """One published API: how its requests are read and its answers written. Each is a module of pure functions."""
+
+    def read(self, body: dict[str, Any], /) -> Conversation: ...
+
+    def events(self, message: Message, identity: Identity, /) -> Iterator[Step]: ...
+
+    def whole(self, message: Message, identity: Identity, /) -> dict[str, Any]: ...
+
+    def error(self, failure: Failure, /) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One request to `/v1/messages`, as far as tests ask about it."""
+    """One request for an answer of the model, as far as tests ask about it."""
 
     number: int
     """1, 2, 3 … in the order of arrival."""
+    path: str
     session: str
-    """The agent's own session id (header X-Claude-Code-Session-Id), or ""."""
+    """The agent's own session id, where it names it in a header, or ""."""
     model: str
     prompt: str
     """The text of the prompt that the turn answers."""
@@ -61,7 +80,7 @@ class ScriptedApi:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:<port>`, fit for ANTHROPIC_BASE_URL."""
+        """`http://127.0.0.1:<port>`, fit for ANTHROPIC_BASE_URL; OpenAI's clients want `/v1` behind it."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
@@ -84,8 +103,14 @@ class ScriptedApi:
         app.add_routes(
             [
                 web.get("/", _alive),
-                web.post("/v1/messages", self._messages),
+                web.post("/v1/messages", partial(self._answer, messages)),
                 web.post("/v1/messages/count_tokens", _count_tokens),
+                web.post("/v1/responses", partial(self._answer, responses)),
+                web.post("/v1/chat/completions", partial(self._answer, chat)),
+                web.get("/v1/models", _models),
+                web.get("/v1/models/{model}", _model),
+                web.post("/v1beta/models/{model}:{method}", self._gemini),
+                web.get("/v1beta/models", _gemini_models),
                 web.get("/control/requests", self._show_requests),
                 web.get("/control/holding", self._show_holding),
                 web.post("/control/release", self._release_over_http),
@@ -113,36 +138,49 @@ class ScriptedApi:
     ) -> None:
         await self.stop()
 
-    async def _messages(self, request: web.Request) -> web.StreamResponse:
+    async def _answer(self, api: Api, request: web.Request) -> web.StreamResponse:
         body: dict[str, Any] = await request.json()
-        session = request.headers.get("X-Claude-Code-Session-Id", "")
-        conversation = read(body)
-        self._log(session, body, conversation)
+        return await self._reply(api, request, api.read(body), stream=bool(body.get("stream")))
+
+    async def _gemini(self, request: web.Request) -> web.StreamResponse:
+        body: dict[str, Any] = await request.json()
+        method = request.match_info["method"]
+        if method == "countTokens":
+            return web.json_response({"totalTokens": 100})
+        if method not in {"generateContent", "streamGenerateContent"}:
+            return web.json_response(gemini.error(Failure(404)), status=404)
+        conversation = gemini.read(body | {"model": request.match_info["model"]})
+        return await self._reply(gemini, request, conversation, stream=method == "streamGenerateContent")
+
+    async def _reply(
+        self, api: Api, request: web.Request, conversation: Conversation, *, stream: bool
+    ) -> web.StreamResponse:
+        session = next((request.headers[name] for name in _SESSION_HEADERS if name in request.headers), "")
+        self._log(request.path, session, conversation)
         prompt_key = f"{session}/{conversation.position}/{conversation.prompt}"
-        answer = reply(conversation, failed_before=prompt_key in self._failed, schema=_schema(body))
+        answer = reply(conversation, failed_before=prompt_key in self._failed)
         if conversation.scenario.startswith("once"):
             self._failed.add(prompt_key)
         if isinstance(answer, Failure):
-            return _error(answer)
-        identity = stream.Identity(
-            model=str(body.get("model", "scripted")),
-            key=f"{prompt_key}/{len(body.get('messages', []))}",
-            input_tokens=100 + len(body.get("messages", [])),
-        )
-        if not body.get("stream"):
-            return _whole(request, answer, identity)
-        return await self._stream(request, answer, identity)
+            return web.json_response(api.error(answer), status=answer.status)
+        identity = Identity(conversation.model, f"{prompt_key}/{conversation.length}", 100 + conversation.length)
+        steps = api.events(answer, identity)
+        if stream:
+            return await self._stream(request, steps, identity)
+        if any(isinstance(step, Cut) for step in steps):
+            _hang_up(request)
+        return web.json_response(api.whole(answer, identity))
 
-    async def _stream(self, request: web.Request, message: Message, identity: stream.Identity) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**_SSE, "request-id": f"req_{identity.message[4:]}"})
+    async def _stream(self, request: web.Request, steps: Iterator[Step], identity: Identity) -> web.StreamResponse:
+        response = web.StreamResponse(headers={**_SSE, "request-id": identity.id("req")})
         await response.prepare(request)
-        for step in _joined(stream.events(message, identity)):
+        for step in _joined(steps):
             match step:
-                case stream.Pause():
+                case Pause():
                     await asyncio.sleep(step.seconds)
-                case stream.Hold():
+                case Hold():
                     await self._hold()
-                case stream.Cut():
+                case Cut():
                     _hang_up(request)
                     return response
                 case bytes():
@@ -157,19 +195,20 @@ class ScriptedApi:
         finally:
             self.holding -= 1
 
-    def _log(self, session: str, body: dict[str, Any], conversation: Conversation) -> None:
+    def _log(self, path: str, session: str, conversation: Conversation) -> None:
         self.requests.append(
             ApiRequest(
                 number=len(self.requests) + 1,
+                path=path,
                 session=session,
-                model=str(body.get("model", "")),
+                model=conversation.model,
                 prompt=conversation.prompt,
                 kind=conversation.kind,
                 scenario=conversation.scenario,
                 used=conversation.used,
                 tool_results=conversation.results,
-                system=text_of({"content": body.get("system")}),
-                tools=tuple(str(tool.get("name")) for tool in body.get("tools") or []),
+                system=conversation.system,
+                tools=tuple(tool.name for tool in conversation.tools),
             )
         )
 
@@ -186,18 +225,33 @@ class ScriptedApi:
 
 
 async def _alive(_: web.Request) -> web.Response:
-    return web.json_response({"name": "scripted Messages API"})
+    return web.json_response({"name": "scripted model APIs"})
 
 
 async def _count_tokens(_: web.Request) -> web.Response:
     return web.json_response({"input_tokens": 100})
 
 
-def _whole(request: web.Request, message: Message, identity: stream.Identity) -> web.Response:
-    """What a client gets that falls back to an answer in one piece; a stream that is cut fails here too."""
-    if any(isinstance(step, stream.Cut) for step in stream.events(message, identity)):
-        _hang_up(request)
-    return web.json_response(stream.whole(message, identity))
+async def _models(request: web.Request) -> web.Response:
+    """The list of models, as Anthropic or as OpenAI gives it."""
+    return web.json_response({"object": "list", "has_more": False, "data": [_described(request, MODEL)]})
+
+
+async def _model(request: web.Request) -> web.Response:
+    return web.json_response(_described(request, request.match_info["model"]))
+
+
+def _described(request: web.Request, model: str) -> dict[str, Any]:
+    if "anthropic-version" in request.headers:
+        return {"type": "model", "id": model, "display_name": "Scripted", "created_at": "2026-01-01T00:00:00Z"}
+    return {"id": model, "object": "model", "created": responses.CREATED, "owned_by": "trunkline"}
+
+
+async def _gemini_models(_: web.Request) -> web.Response:
+    methods = ["generateContent", "countTokens"]
+    limits = {"inputTokenLimit": 1_000_000, "outputTokenLimit": 65_536}
+    model = {"name": f"models/{MODEL}", "displayName": "Scripted", "supportedGenerationMethods": methods, **limits}
+    return web.json_response({"models": [model]})
 
 
 def _hang_up(request: web.Request) -> None:
@@ -206,18 +260,7 @@ def _hang_up(request: web.Request) -> None:
         request.transport.close()
 
 
-def _error(failure: Failure) -> web.Response:
-    error = {"type": failure.type, "message": f"Scripted error {failure.status}."}
-    return web.json_response({"type": "error", "error": error}, status=failure.status)
-
-
-def _schema(body: dict[str, Any]) -> dict[str, Any] | None:
-    """The JSON schema that the answer must follow, which only side requests have (titles, summaries)."""
-    form = (body.get("output_config") or {}).get("format") or {}
-    return form.get("schema") if form.get("type") == "json_schema" else None
-
-
-def _joined(steps: Iterator[stream.Step]) -> Iterator[stream.Step]:
+def _joined(steps: Iterator[Step]) -> Iterator[Step]:
     """The same steps with neighbouring bytes joined: a flood is bound by the reader, not by our writes.
 
     The first event goes out alone, because clients measure the time to the first token.

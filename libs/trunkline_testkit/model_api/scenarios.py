@@ -15,10 +15,12 @@
 | `SCENARIO=plan` | proposes a plan (writes its file first where the agent names one) |
 | `SCENARIO=sub CHILD=…` | a subagent in the foreground with that prompt, which may hold directives itself |
 | `SCENARIO=bgtask CMD=…` | a command in the background; when the agent reports its end, the model says so |
+| `SCENARIO=tool TOOL=name INPUT={…}` | calls that tool; INPUT is JSON, or text for a tool that takes no JSON |
 | `SCENARIO=err500` (400, 401, 429, 529 …) | this error, every time |
 | `SCENARIO=once500` | this error the first time, then a text |
 | `SCENARIO=drop`, `SCENARIO=oncedrop` | the stream is cut in the middle |
 
+Tools are called by the agent's own names (`tools.py`). `INPUT={…}` beside any of them adds to the tool's input.
 After a tool the model repeats what it was told: "The tool said: …".
 """
 
@@ -26,85 +28,30 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from trunkline_testkit.model_api import tools
+from trunkline_testkit.model_api.answer import Block, Failure, Message, Text, Thinking, ToolUse
 
 if TYPE_CHECKING:
-    from trunkline_testkit.anthropic_api.conversation import Conversation
+    from collections.abc import Callable
+
+    from trunkline_testkit.model_api.conversation import Conversation
 
 GREETING = "Hello from the scripted model. This answer comes in several pieces, so that streaming shows."
-QUESTION = {
-    "question": "Which colour?",
-    "header": "Colour",
-    "multiSelect": False,
-    "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cool"}],
-}
+OPTIONS = ({"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cool"})
 PLAN = "# Plan\n1. do A\n2. do B"
 SHOWN = 400
 """Characters of a tool result that the model repeats."""
 
-_ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    529: "overloaded_error",
-}
 
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Streamed text. `hold_after` pieces the stream waits for a release; `cut_after` pieces it breaks off."""
-
-    pieces: tuple[str, ...]
-    delay: float = 0.0
-    """Seconds between two pieces."""
-    hold_after: int | None = None
-    cut_after: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Thinking:
-    pieces: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolUse:
-    name: str
-    input: dict[str, Any]
-
-
-Block = Text | Thinking | ToolUse
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What the model says next."""
-
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An HTTP error instead of a message."""
-
-    status: int
-
-    @property
-    def type(self) -> str:
-        return _ERROR_TYPES.get(self.status, "api_error")
-
-
-def reply(
-    conversation: Conversation, *, failed_before: bool = False, schema: dict[str, Any] | None = None
-) -> Message | Failure:
-    """The answer to a request. `failed_before`: whether this prompt had its `once…` failure; `schema`: of the output."""
+def reply(conversation: Conversation, *, failed_before: bool = False) -> Message | Failure:
+    """The answer to a request. `failed_before`: whether this prompt had its `once…` failure."""
     if conversation.kind == "compaction":
         return say("<analysis>Scripted.</analysis>\n<summary>\nA conversation with the scripted model.\n</summary>")
-    if schema is not None:
-        return say(json.dumps(minimal(schema)))
+    if conversation.schema is not None:
+        return say(json.dumps(tools.minimal(conversation.schema)))
     if conversation.kind == "side":
         return say("Scripted answer")
     if conversation.kind == "notification":
@@ -117,7 +64,7 @@ def reply(
         return Failure(int(scenario[3:]))
     if scenario == "drop":
         return Message((Text(("This sentence will ", "not be ", "finished."), cut_after=2),))
-    if scenario in _TOOLS:
+    if scenario in _CALLS:
         return _with_tools(conversation)
     return Message(_blocks(scenario, conversation))
 
@@ -130,25 +77,6 @@ def say(text: str) -> Message:
 def pieces_of(text: str) -> tuple[str, ...]:
     """`text` cut behind every third run of blanks; joined again it is the same."""
     return tuple(re.findall(r"(?:\s*\S+\s*){1,3}", text)) or (text,)
-
-
-def minimal(schema: dict[str, Any]) -> Any:
-    """The smallest value that a JSON schema of simple types takes."""
-    if "enum" in schema:
-        return schema["enum"][0]
-    match schema.get("type"):
-        case "object":
-            properties: dict[str, dict[str, Any]] = schema.get("properties", {})
-            required: list[str] = schema.get("required", list(properties))
-            return {name: minimal(properties.get(name, {})) for name in required}
-        case "array":
-            return []
-        case "boolean":
-            return False
-        case "integer" | "number":
-            return 0
-        case _:
-            return "Scripted answer"
 
 
 def _blocks(scenario: str, conversation: Conversation) -> tuple[Block, ...]:
@@ -170,8 +98,10 @@ def _blocks(scenario: str, conversation: Conversation) -> tuple[Block, ...]:
 
 
 def _with_tools(conversation: Conversation) -> Message:
-    calls = _TOOLS[conversation.scenario](conversation)
+    calls = _CALLS[conversation.scenario](conversation)
     if calls:
+        more = conversation.directives.get("INPUT")
+        calls = calls if more is None else tuple(_with_input(call, more) for call in calls)
         return Message((Text((f"I will use {calls[0].name}.",)), *calls))
     if conversation.scenario == "sub":
         return say("The child has reported.")
@@ -181,61 +111,60 @@ def _with_tools(conversation: Conversation) -> Message:
     return say(f"The tool said: {told}")
 
 
+def _with_input(call: ToolUse, more: str) -> ToolUse:
+    try:
+        added = json.loads(more)
+    except ValueError:
+        added = more
+    if isinstance(added, dict) and isinstance(call.input, dict):
+        return replace(call, input=call.input | cast("dict[str, Any]", added))
+    return replace(call, input=more)
+
+
 def _bash(conversation: Conversation) -> tuple[ToolUse, ...]:
-    command = conversation.directives.get("CMD", "touch made-by-the-model")
-    return _first(conversation, _command(command))
+    return _first(conversation, tools.shell(conversation.directives.get("CMD", "touch made-by-the-model")))
 
 
 def _two_bash(conversation: Conversation) -> tuple[ToolUse, ...]:
     first = conversation.directives.get("CMD", "touch made-first")
     second = conversation.directives.get("CMD2", "touch made-second")
-    return _first(conversation, _command(first), _command(second))
+    return _first(conversation, tools.shell(first), tools.shell(second))
 
 
 def _background(conversation: Conversation) -> tuple[ToolUse, ...]:
     command = conversation.directives.get("CMD", "sleep 0.2; touch made-in-background")
-    return _first(conversation, _command(command, run_in_background=True))
+    return _first(conversation, tools.shell(command, background=True))
 
 
 def _read(conversation: Conversation) -> tuple[ToolUse, ...]:
-    return _first(conversation, ToolUse("Read", {"file_path": conversation.directives.get("FILE", "/etc/hostname")}))
+    return _first(conversation, tools.read(conversation.directives.get("FILE", "/etc/hostname")))
 
 
 def _write(conversation: Conversation) -> tuple[ToolUse, ...]:
     path = conversation.directives.get("FILE", "written-by-the-model.txt")
-    text = conversation.directives.get("TEXT", "scripted\n")
-    return _first(conversation, ToolUse("Write", {"file_path": path, "content": text}))
+    return _first(conversation, tools.write(path, conversation.directives.get("TEXT", "scripted\n")))
 
 
 def _question(conversation: Conversation) -> tuple[ToolUse, ...]:
-    return _first(conversation, ToolUse("AskUserQuestion", {"questions": [QUESTION]}))
+    return _first(conversation, tools.question("Which colour?", "Colour", OPTIONS))
 
 
 def _plan(conversation: Conversation) -> tuple[ToolUse, ...]:
     if conversation.plan_file and not conversation.used:
-        return (ToolUse("Write", {"file_path": conversation.plan_file, "content": PLAN}),)
-    if "ExitPlanMode" not in conversation.used:
-        return (ToolUse("ExitPlanMode", {"plan": PLAN}),)
-    return ()
+        return _first(conversation, tools.write(conversation.plan_file, PLAN))
+    proposal = tools.call(tools.plan(PLAN), conversation.tools)
+    return () if proposal.name in conversation.used else (proposal,)
 
 
 def _sub(conversation: Conversation) -> tuple[ToolUse, ...]:
-    prompt = conversation.directives.get("CHILD", "SAY=Everything is fine.")
-    return _first(
-        conversation,
-        ToolUse(
-            "Agent",
-            {
-                "description": "child job",
-                "prompt": prompt,
-                "subagent_type": "general-purpose",
-                "run_in_background": False,
-            },
-        ),
-    )
+    return _first(conversation, tools.delegate(conversation.directives.get("CHILD", "SAY=Everything is fine.")))
 
 
-_TOOLS = {
+def _tool(conversation: Conversation) -> tuple[ToolUse, ...]:
+    return _first(conversation, tools.Deed((conversation.directives.get("TOOL", "none"),), {}))
+
+
+_CALLS: dict[str, Callable[[Conversation], tuple[ToolUse, ...]]] = {
     "bash": _bash,
     "twobash": _two_bash,
     "bgtask": _background,
@@ -244,15 +173,12 @@ _TOOLS = {
     "question": _question,
     "plan": _plan,
     "sub": _sub,
+    "tool": _tool,
 }
 
 
-def _first(conversation: Conversation, *calls: ToolUse) -> tuple[ToolUse, ...]:
-    return () if conversation.used else calls
-
-
-def _command(command: str, **more: Any) -> ToolUse:
-    return ToolUse("Bash", {"command": command, "description": "Run a scripted command", **more})
+def _first(conversation: Conversation, *deeds: tools.Deed) -> tuple[ToolUse, ...]:
+    return () if conversation.used else tuple(tools.call(deed, conversation.tools) for deed in deeds)
 
 
 def _numbered(count: int) -> tuple[str, ...]:

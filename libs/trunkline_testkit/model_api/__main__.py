@@ -1,4 +1,4 @@
-"""`python -m trunkline_testkit.anthropic_api --port 0`: prints `{"url": …}` as one line, serves until SIGTERM or Ctrl-C."""
+"""`python -m trunkline_testkit.model_api --port 0`: prints `{"url": …}` as one line, serves until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import json
 import signal
 
-from trunkline_testkit.anthropic_api.server import ScriptedApi
+from trunkline_testkit.model_api.server import ScriptedApi
 
 
 async def serve(port: int) -> None:
@@ -22,7 +22,7 @@ async def serve(port: int) -> None:
 
 def main() -> None:
     """Parse the command line and serve."""
-    parser = argparse.ArgumentParser(prog="python -m trunkline_testkit.anthropic_api", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m trunkline_testkit.model_api", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     asyncio.run(serve(parser.parse_args().port))
 
