@@ -2,8 +2,10 @@
 
 from trunkline_agentkit.environment import find_program
 from trunkline_agentkit.framing import Decoded, LineSplitter, decode_line, frame, kind_of
+from trunkline_agentkit.lines import LineTransport, WebSocketLines, connect_websocket
 from trunkline_agentkit.local import local_start
 from trunkline_agentkit.manifest import Manifest, load_manifest
+from trunkline_agentkit.peer import Peer, RequestRefusedError
 from trunkline_agentkit.process import AgentProcess, Exit
 from trunkline_agentkit.protocol import (
     BackendAdapter,
@@ -45,15 +47,20 @@ __all__ = [
     "ItemEnd",
     "Launch",
     "LineSplitter",
+    "LineTransport",
     "Manifest",
     "Native",
     "Out",
+    "Peer",
     "PermissionHandler",
     "Piece",
     "Progress",
+    "RequestRefusedError",
     "Start",
     "Translator",
     "UserPrompt",
+    "WebSocketLines",
+    "connect_websocket",
     "decode_line",
     "find_program",
     "frame",

@@ -4,7 +4,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -48,12 +48,7 @@ def build_environment(
     `source` is the environment to take from (the worker's by default). Variables of Trunkline itself are never passed on.
     """
     source = os.environ if source is None else source
-    wanted = (*_ALWAYS, *manifest.variables)
-    environment = {
-        name: value
-        for name, value in source.items()
-        if not name.startswith("TRUNKLINE_") and any(_matches(name, pattern) for pattern in wanted)
-    }
+    environment = named_variables((*_ALWAYS, *manifest.variables), source)
     environment.setdefault("PATH", os.defpath)
     environment.setdefault("HOME", str(Path.home()))
     environment["TMPDIR"] = str(temporary)
@@ -61,6 +56,16 @@ def build_environment(
     environment[SESSION_MARK] = session
     environment[INCARNATION_MARK] = incarnation
     return environment
+
+
+def named_variables(names: Iterable[str], source: Mapping[str, str]) -> dict[str, str]:
+    """The variables of `source` that `names` names; a `*` at the end takes every name that starts so. None of Trunkline's own."""
+    wanted = tuple(names)
+    return {
+        name: value
+        for name, value in source.items()
+        if not name.startswith("TRUNKLINE_") and any(_matches(name, pattern) for pattern in wanted)
+    }
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -19,6 +19,7 @@ def local_start(
     *,
     session: str | None = None,
     options: SessionOptions | None = None,
+    agent: str | None = None,
     native_session: str | None = None,
     fork: bool = False,
     source: Mapping[str, str] | None = None,
@@ -48,6 +49,7 @@ def local_start(
         environment=environment,
         launch=partial(_launch, directory, environment, recording),
         options=options,
+        agent=agent,
         native_session=native_session,
         fork=fork,
     )

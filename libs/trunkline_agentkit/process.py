@@ -55,7 +55,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentProcess:
-    """A running agent. Made by `start_process`; one reader of `lines()`, any number of writers."""
+    """A running agent. Made by `start_process`; one reader of `lines()` or `chunks()`, any number of writers."""
 
     def __init__(
         self,
@@ -110,6 +110,11 @@ class AgentProcess:
         for line in splitter.end():
             self._record("agent", line)
             yield line
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The output as it comes, for programs that print no lines of a protocol; ends as `lines` does."""
+        while chunk := await self._output.read():
+            yield chunk
 
     def open_gate(self) -> None:
         """Lets the program run, once it is registered."""

@@ -104,6 +104,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     launch: Launch
     options: SessionOptions = SessionOptions()
+    agent: str | None = None
+    """Which of its agents an adapter of several shall start."""
     title: str | None = None
     native_session: str | None = None
     """The agent's own session to take up (resume), or to copy (`fork`)."""

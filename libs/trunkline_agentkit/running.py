@@ -94,6 +94,7 @@ class Starter:
             environment=environment,
             launch=partial(self._launch, processes, cwd, environment, incarnation),
             options=options,
+            agent=state.agent,
             title=state.title,
             native_session=native,
             fork=state.turns == 0 and native is not None and state.parent is not None,

@@ -1,0 +1,94 @@
+"""The ACP adapter: finds an agent's program, by the profile of its name or as a command, and starts sessions of it."""
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from trunkline_adapters.acp import launch
+from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE, profiles
+from trunkline_adapters.acp.session import AcpSession
+from trunkline_adapters.acp.translate import AcpTranslator
+from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
+from trunkline_wire import TrunklineError
+from trunkline_wire.session import Capabilities
+
+CAPABILITIES: Final = Capabilities(
+    streaming=True,
+    interrupt=True,
+    resume=True,
+    fork=True,
+    model_switching=True,
+    mode_switching=True,
+    thinking=True,
+    slash_commands=True,
+    mcp=True,
+    image_input=True,
+    cost_tracking=True,
+    permissions=True,
+    questions=True,
+    plans=True,
+    queueing=True,
+    compaction=True,
+    native_protocol=True,
+    options=("model", "mode", "thinking", "mcp_servers", "resume_native", "native"),
+)
+"""What ACP agents can do at best; each says itself in `session.initialized` what it can."""
+
+
+class AcpAdapter:
+    """`source` is the environment in which programs and variables are looked up (the worker's by default)."""
+
+    name = "acp"
+    capabilities = CAPABILITIES
+
+    def __init__(self, source: Mapping[str, str] | None = None) -> None:
+        self.manifest = load_manifest("trunkline_adapters.acp")
+        self._given = source
+
+    @property
+    def _source(self) -> Mapping[str, str]:
+        return os.environ if self._given is None else self._given
+
+    def translator(self, context: Context) -> AcpTranslator:
+        return AcpTranslator(context)
+
+    async def create(self, start: Start) -> AcpSession:
+        return await self._start(start)
+
+    async def resume(self, start: Start) -> AcpSession:
+        if start.fork_at is not None:
+            raise TrunklineError(
+                "unsupported", "ACP agents copy a session only as a whole: leave `at` out", capability="fork"
+            )
+        return await self._start(start)
+
+    async def probe(self) -> Installed:
+        """The first agent that is installed, of those with a profile."""
+        known = profiles(self._source.get(DIRECTORY_VARIABLE))
+        for name, profile in sorted(known.items()):
+            try:
+                found = launch.program(name, profile, self.manifest, self._source)
+            except TrunklineError:
+                continue
+            return Installed(path=found[0])
+        raise TrunklineError(
+            "agent_not_found",
+            f"none of the known ACP agents is installed ({', '.join(sorted(known))}); any other runs with `--command`",
+            adapter=self.name,
+        )
+
+    async def close(self) -> None:
+        pass
+
+    async def _start(self, start: Start) -> AcpSession:
+        refuse_options(self, start.options)
+        launch.check(start.options)
+        chosen = launch.choose(start, self._source)
+        argv = launch.program(start.agent, chosen, self.manifest, self._source)
+        start = msgspec.structs.replace(start, environment=launch.environment(start, chosen, self._source))
+        process = await start.launch(argv, environment=start.environment)
+        session = AcpSession(process, AcpTranslator(start.context, chosen), chosen, start)
+        await session.open()
+        return session

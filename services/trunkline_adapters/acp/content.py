@@ -1,0 +1,178 @@
+"""Content blocks: the agent's into the log's, and a prompt's into the agent's."""
+
+from pathlib import PurePosixPath
+from urllib.parse import quote, unquote, urlsplit
+
+from trunkline_adapters.acp.native import Obj, as_obj, obj, objects, text
+from trunkline_adapters.acp.state import Terminal
+from trunkline_wire import TrunklineError, encode
+from trunkline_wire.blocks import (
+    BlobRef,
+    Block,
+    CodeBlock,
+    DiffBlock,
+    FileBlock,
+    ImageBlock,
+    ResourceBlock,
+    TerminalBlock,
+    Text,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+
+def block_of(native: Obj) -> Block:
+    """A ContentBlock of the protocol. What has no counterpart is kept as its JSON."""
+    match native.get("type"):
+        case "text":
+            return TextBlock(text=_string(native, "text"))
+        case "image" if (data := text(native, "data")) is not None:
+            return ImageBlock(media_type=text(native, "mimeType") or "image/png", data=data)
+        case "image" if (uri := text(native, "uri")) is not None:
+            return ImageBlock(media_type=text(native, "mimeType") or "image/png", url=uri)
+        case "audio":
+            return FileBlock(media_type=text(native, "mimeType") or "audio/wav", data=text(native, "data"))
+        case "resource_link":
+            return ResourceBlock(
+                uri=text(native, "uri") or "", name=text(native, "name"), media_type=text(native, "mimeType")
+            )
+        case "resource":
+            return _resource(obj(native, "resource"))
+        case _:
+            return CodeBlock(text=encode(native).decode(), language="json")
+
+
+def _resource(native: Obj) -> Block:
+    uri, media_type = text(native, "uri") or "", text(native, "mimeType")
+    if (data := text(native, "blob")) is not None:
+        return FileBlock(path=_path(uri), name=uri, media_type=media_type, data=data)
+    return ResourceBlock(uri=uri, media_type=media_type, text=_string(native, "text"))
+
+
+def tool_blocks(content: list[Obj], terminals: dict[str, Terminal]) -> list[Block]:
+    """The blocks of a tool call's `content`: contents, diffs and terminals."""
+    blocks: list[Block] = []
+    for native in content:
+        match native.get("type"):
+            case "content":
+                blocks.append(block_of(obj(native, "content")))
+            case "diff":
+                new, old = native.get("newText"), native.get("oldText")
+                blocks.append(
+                    DiffBlock(
+                        path=text(native, "path") or "",
+                        old=old if isinstance(old, str) else None,
+                        new=new if isinstance(new, str) else None,
+                    )
+                )
+            case "terminal":
+                shown = terminals.get(text(native, "terminalId") or "", Terminal())
+                blocks.append(TerminalBlock(output=shown.output, exit_code=shown.exit_code))
+            case _:
+                blocks.append(CodeBlock(text=encode(native).decode(), language="json"))
+    return blocks
+
+
+def text_of_tool(content: list[Obj]) -> str:
+    """The texts among a tool call's `content`."""
+    return "\n".join(_string(obj(one, "content"), "text") for one in content if one.get("type") == "content")
+
+
+def native_content(content: list[Block], supported: Obj) -> list[Obj]:
+    """A prompt's content as the agent takes it; `supported` are its `promptCapabilities`.
+
+    What it does not take is sent as text or a link where that can be. Raises TrunklineError `unsupported`, `bad_params`.
+    """
+    return [_native(block, supported) for block in content]
+
+
+def _native(block: Block, supported: Obj) -> Obj:
+    match block:
+        case TextBlock():
+            return _text(_plain(block.text))
+        case ImageBlock():
+            return _image(block, supported)
+        case FileBlock(data=None, path=str(path)):
+            return {"type": "resource_link", "uri": _uri(path), "name": block.name or PurePosixPath(path).name}
+        case FileBlock():
+            return _file(block, supported)
+        case CodeBlock():
+            return _text(f"```{block.language or ''}\n{_plain(block.text)}\n```")
+        case DiffBlock():
+            return _text(f"```diff\n{_plain(block.unified or block.new)}\n```")
+        case TerminalBlock():
+            return _text(f"```\n{_plain(block.output)}\n```")
+        case ResourceBlock(text=None):
+            link: Obj = {"type": "resource_link", "uri": block.uri, "name": block.name or block.uri}
+            return link | ({"mimeType": block.media_type} if block.media_type else {})
+        case ResourceBlock():
+            return _embedded(block.uri, {"text": _plain(block.text)}, block.media_type, supported)
+        case ThinkingBlock() | ToolUseBlock() | ToolResultBlock():
+            raise TrunklineError(
+                "bad_params", "a prompt can't hold thinking or tool blocks: send text, images or files"
+            )
+
+
+def _image(block: ImageBlock, supported: Obj) -> Obj:
+    if not supported.get("image"):
+        raise TrunklineError("unsupported", "the agent takes no images", capability="image_input")
+    if block.data is None:
+        raise TrunklineError("bad_params", "the agent takes an image's data, not its address")
+    return {"type": "image", "mimeType": block.media_type, "data": _plain(block.data)}
+
+
+def _file(block: FileBlock, supported: Obj) -> Obj:
+    media_type = block.media_type or "text/plain"
+    name = block.path or block.name or "file"
+    data = _plain(block.data)
+    if media_type.startswith("audio/") and supported.get("audio"):
+        return {"type": "audio", "mimeType": media_type, "data": data}
+    if media_type.startswith("text/"):
+        return _embedded(_uri(name), {"text": data}, media_type, supported)
+    if not supported.get("embeddedContext"):
+        raise TrunklineError(
+            "unsupported", f"the agent takes no file of type {media_type!r}: name its path instead", capability="files"
+        )
+    return _embedded(_uri(name), {"blob": data}, media_type, supported)
+
+
+def _embedded(uri: str, body: Obj, media_type: str | None, supported: Obj) -> Obj:
+    if not supported.get("embeddedContext"):
+        return _text(f"{uri}\n{body.get('text', '')}")
+    resource: Obj = {"uri": uri, **body}
+    return {"type": "resource", "resource": resource | ({"mimeType": media_type} if media_type else {})}
+
+
+def _text(value: str) -> Obj:
+    return {"type": "text", "text": value}
+
+
+def _uri(path: str) -> str:
+    return path if "://" in path else f"file://{quote(path if path.startswith('/') else '/' + path)}"
+
+
+def _path(uri: str) -> str | None:
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else None
+
+
+def _plain(value: Text | None) -> str:
+    if isinstance(value, BlobRef):
+        raise TrunklineError("blob_missing", f"the content {value.sha256!r} was not fetched from the blob store")
+    return value or ""
+
+
+def _string(native: Obj, key: str) -> str:
+    value = native.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def prompt_text(prompt: list[Obj]) -> str:
+    """The text of a `session/prompt`."""
+    return "".join(_string(one, "text") for one in prompt if one.get("type") == "text")
+
+
+def prompt_blocks(params: Obj) -> list[Block]:
+    return [block_of(as_obj(one)) for one in objects(params, "prompt")]

@@ -1,0 +1,155 @@
+"""How an agent is started: which program, with which environment, and what it is told about the session."""
+
+import shlex
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, Final
+
+import msgspec
+
+from trunkline_adapters.acp.native import VERSION, Obj, as_obj, items, obj, objects, text
+from trunkline_adapters.acp.profiles import NO_PROFILE, Profile, profile
+from trunkline_agentkit import Manifest, Start, find_program
+from trunkline_agentkit.environment import named_variables
+from trunkline_wire import TrunklineError
+from trunkline_wire.session import SessionOptions
+
+NATIVE_OPTIONS: Final = frozenset({"add_dirs", "authenticate", "command", "variables"})
+"""Names in `options.native`: directories beside the session's own, an authentication method's id, the program and its
+arguments, names of variables that a `command` gets from the worker's environment."""
+
+
+def check(options: SessionOptions) -> None:
+    """Raises TrunklineError `unsupported` or `bad_params` naming what can't be honoured."""
+    unknown = sorted(set(options.native) - NATIVE_OPTIONS)
+    if unknown:
+        raise TrunklineError(
+            "unsupported",
+            f"native options {', '.join(map(repr, unknown))} are unknown; there are: {', '.join(sorted(NATIVE_OPTIONS))}",
+            capability="options",
+            options=unknown,
+        )
+    for name in ("add_dirs", "command", "variables"):
+        given = options.native.get(name, [])
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            raise TrunklineError("bad_params", f"{name!r} must be a list of texts")
+
+
+def choose(start: Start, source: Mapping[str, str]) -> Profile:
+    """The profile of the agent that is asked for. Raises TrunklineError `bad_params` where neither agent nor command is named."""
+    command: list[str] = start.options.native.get("command", [])
+    chosen = NO_PROFILE if start.agent is None else profile(start.agent, source)
+    if command:
+        chosen = msgspec.structs.replace(chosen, command=tuple(command))
+    if not chosen.command:
+        raise TrunklineError(
+            "bad_params",
+            "which ACP agent? name one with `--agent`, or give its program with `--command`"
+            if start.agent is None
+            else f"the profile of {start.agent!r} names no command: give one with `--command`",
+        )
+    return chosen
+
+
+def program(name: str | None, chosen: Profile, manifest: Manifest, source: Mapping[str, str]) -> list[str]:
+    """The command with its program's path; `TRUNKLINE_PROGRAM_ACP_<AGENT>` names another program.
+
+    Raises TrunklineError `agent_not_found`, saying how to install it.
+    """
+    known = name.replace("-", "_") if name is not None else "command"
+    found = find_program(
+        Manifest(
+            name=f"{manifest.name}_{known}",
+            title=chosen.title,
+            protocol=manifest.protocol,
+            program=chosen.command[0],
+            install=chosen.install,
+        ),
+        source,
+    )
+    return [found, *chosen.command[1:]]
+
+
+def environment(start: Start, chosen: Profile, source: Mapping[str, str]) -> dict[str, str]:
+    """The Start's environment, with the profile's variables and those that it, or the session, takes from the worker's."""
+    names = (*chosen.variables, *start.options.native.get("variables", []))
+    return {**named_variables(names, source), **chosen.environment, **start.environment}
+
+
+def initialize(chosen: Profile) -> Obj:
+    """The parameters of `initialize`."""
+    return {
+        "protocolVersion": VERSION,
+        "clientInfo": {"name": "trunkline", "title": "Trunkline", "version": version("trunkline")},
+        "clientCapabilities": {
+            "fs": {"readTextFile": chosen.files, "writeTextFile": chosen.files},
+            "terminal": chosen.terminals,
+            "elicitation": {"form": {}, "url": {}},
+            "session": {"compaction": {}, "configOptions": {"boolean": {}}},
+        },
+    }
+
+
+def session_params(start: Start, agent: Obj) -> Obj:
+    """What every request that begins a session says. Raises TrunklineError `bad_params`, `unsupported`."""
+    params: Obj = {"cwd": start.cwd, "mcpServers": mcp_servers(start.options.mcp_servers, agent)}
+    if directories := start.options.native.get("add_dirs"):
+        if "additionalDirectories" not in obj(obj(agent, "agentCapabilities"), "sessionCapabilities"):
+            raise TrunklineError("unsupported", "the agent takes no further directories: leave `add_dirs` out")
+        params["additionalDirectories"] = directories
+    return params
+
+
+def mcp_servers(servers: Mapping[str, Any], agent: Obj) -> list[Obj]:
+    """MCP servers in the protocol's words, from the form that is common in configuration files."""
+    supported = obj(obj(agent, "agentCapabilities"), "mcpCapabilities")
+    return [_mcp_server(name, as_obj(given), supported) for name, given in servers.items()]
+
+
+def _mcp_server(name: str, given: Obj, supported: Obj) -> Obj:
+    url, kind = text(given, "url"), text(given, "type")
+    if url is not None:
+        kind = kind if kind == "sse" else "http"
+        if not supported.get(kind):
+            raise TrunklineError(
+                "unsupported",
+                f"the agent takes no MCP servers over {kind}, so {name!r} can't be used",
+                capability="mcp",
+            )
+        return {"type": kind, "name": name, "url": url, "headers": _pairs(obj(given, "headers"))}
+    command = text(given, "command")
+    if command is None:
+        raise TrunklineError("bad_params", f"the MCP server {name!r} has neither a command nor a URL")
+    return {
+        "name": name,
+        "command": command,
+        "args": [str(one) for one in items(given, "args")],
+        "env": _pairs(obj(given, "env")),
+    }
+
+
+def _pairs(given: Obj) -> list[Obj]:
+    return [{"name": name, "value": str(value)} for name, value in given.items()]
+
+
+def login(chosen: Profile, agent: Obj) -> TrunklineError:
+    """The error for an agent that wants a login: it says which command to run."""
+    methods = objects(agent, "authMethods")
+    how = f"run `{chosen.login}`" if chosen.login else _login_of(chosen, methods)
+    ids = [name for one in methods if (name := text(one, "id")) is not None]
+    return TrunklineError(
+        "agent_auth", f"{chosen.title} wants a login: {how} as the worker's user, then try again", methods=ids
+    )
+
+
+def _login_of(chosen: Profile, methods: list[Obj]) -> str:
+    for method in methods:
+        if text(method, "type") == "terminal":
+            return f"run `{shlex.join([*chosen.command, *map(str, items(method, 'args'))])}`"
+        shown = obj(obj(method, "_meta"), "terminal-auth")
+        if (command := text(shown, "command")) is not None:
+            return f"run `{shlex.join([command, *map(str, items(shown, 'args'))])}`"
+    for method in methods:
+        if (said := text(method, "description")) is not None:
+            return said[:1].lower() + said[1:] if said.startswith("Run ") else f"sign in ({said})"
+    return f"sign in with `{chosen.command[0]}`"

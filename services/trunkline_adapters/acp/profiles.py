@@ -1,0 +1,106 @@
+"""What is known of agents beyond the protocol: one TOML file each in `profiles/`, and no code.
+
+The core asks a profile, never who the agent is. Files in the directory that `TRUNKLINE_ACP_PROFILES` names come on top.
+"""
+
+import functools
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from trunkline_wire import TrunklineError
+
+DIRECTORY_VARIABLE: Final = "TRUNKLINE_ACP_PROFILES"
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How an agent is started, and where it departs from the protocol."""
+
+    title: str = "ACP agent"
+    command: tuple[str, ...] = ()
+    install: str = ""
+    """What to do where the program is missing."""
+    login: str = ""
+    """What to do where the agent wants a login: a command to run."""
+    variables: tuple[str, ...] = ()
+    """Names of environment variables that the agent gets from the worker's; a `*` at the end takes every name that starts so."""
+    environment: dict[str, str] = {}
+    """Variables that the agent always gets, unless the session's options say otherwise."""
+    names: tuple[str, ...] = ()
+    """What the agent calls itself (`agentInfo.name`): its quirks are known also where it was started by a command."""
+    mode: str | None = None
+    """The mode to begin in where the session names none: for agents that begin in one that never asks."""
+    usage: Literal["turn", "total"] = "turn"
+    """Whether the `usage` of a prompt's answer is of that turn, or of the session so far."""
+    cost: bool = False
+    """Whether the agent tells what a session costs."""
+    files: bool = True
+    terminals: bool = True
+    """Whether the agent is offered `fs/*` and `terminal/*`."""
+    missing_file: Literal["error", "empty"] = "error"
+    """What reading a missing file gives: some agents can't create a file where that is an error."""
+    mode_chunk: str | None = None
+    """A message whose text is this pattern is no message, but tells the mode, its group 1."""
+    notice_chunk: str | None = None
+    """A message without an id whose text has this pattern is a notice of the program, not of the model."""
+    silent_chunk: str | None = None
+    """A message without an id whose text has this pattern is none of the model's, and says nothing to a reader."""
+    apart: bool = False
+    """The tool call in a permission request is none: the request is about the calls that are open."""
+    tool_name: str | None = None
+    parent_call: str | None = None
+    """Where a tool call holds the tool's name, and the id of the call whose subagent makes it: dotted paths."""
+    silent: tuple[str, ...] = ()
+    """Methods of the agent's own that mean nothing to a reader; a `*` at the end takes every method that starts so."""
+    start_s: float = 120.0
+    """Seconds that the agent may take to answer the first request."""
+
+    def is_silent(self, method: str) -> bool:
+        return any(method.startswith(name[:-1]) if name.endswith("*") else method == name for name in self.silent)
+
+
+NO_PROFILE: Final = Profile()
+
+
+def profile(name: str, source: Mapping[str, str] | None = None) -> Profile:
+    """Raises TrunklineError `bad_params` for a name that there is no profile of, listing those that there are."""
+    known = profiles((os.environ if source is None else source).get(DIRECTORY_VARIABLE))
+    if name not in known:
+        raise TrunklineError("bad_params", f"there is no ACP agent {name!r}; there are: {', '.join(sorted(known))}")
+    return known[name]
+
+
+def named_by(agent: str | None) -> Profile | None:
+    """The profile of an agent that calls itself so."""
+    if agent is None:
+        return None
+    return next((one for one in profiles(None).values() if agent in one.names), None)
+
+
+@functools.cache
+def profiles(directory: str | None = None) -> Mapping[str, Profile]:
+    """All profiles by name. Raises TrunklineError `bad_settings` naming the file that is none."""
+    found = {
+        file.name.removesuffix(".toml"): _read(file.name, file.read_text())
+        for file in resources.files("trunkline_adapters.acp").joinpath("profiles").iterdir()
+        if file.name.endswith(".toml")
+    }
+    if directory is not None:
+        found |= {path.stem: _read(str(path), path.read_text()) for path in sorted(Path(directory).glob("*.toml"))}
+    return found
+
+
+def _read(name: str, content: str) -> Profile:
+    try:
+        found = msgspec.convert(tomllib.loads(content), Profile)
+        for pattern in (found.mode_chunk, found.notice_chunk, found.silent_chunk):
+            re.compile(pattern or "")
+    except (msgspec.ValidationError, tomllib.TOMLDecodeError, re.error) as error:
+        raise TrunklineError("bad_settings", f"{name!r} is not a profile of an ACP agent: {error}") from error
+    return found

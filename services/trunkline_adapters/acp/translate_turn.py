@@ -1,0 +1,130 @@
+"""Turns: begun by the first word of the agent after a prompt, ended by the prompt's answer."""
+
+import msgspec
+
+from trunkline_adapters.acp.content import prompt_blocks, prompt_text
+from trunkline_adapters.acp.native import (
+    AUTH_REQUIRED,
+    CODES,
+    OUTCOMES,
+    REPLAYING,
+    Obj,
+    as_obj,
+    obj,
+    objects,
+    text,
+    whole,
+)
+from trunkline_adapters.acp.state import Prompt, State, Turn, delivered, fact
+from trunkline_adapters.acp.translate_asks import answered, withdraw_all
+from trunkline_adapters.acp.translate_message import close_segment
+from trunkline_adapters.acp.translate_tools import cancel_open
+from trunkline_adapters.acp.usage import turn_cost, turn_models, turn_usage
+from trunkline_agentkit.jsonrpc import CANCELLED, id_key
+from trunkline_agentkit.protocol import Out
+from trunkline_wire import decode_json
+from trunkline_wire.errors import ErrorInfo
+from trunkline_wire.session import SessionStatus
+from trunkline_wire.turn import Outcome, TurnCompleted, TurnStarted
+
+
+def sent(state: State, message: Obj) -> None:
+    """A message of ours goes out."""
+    method = text(message, "method")
+    params = obj(message, "params")
+    if method is None:
+        answered(state, id_key(message.get("id")), message)
+    elif "id" in message:
+        key = id_key(message["id"])
+        state.requests[key] = (method, params)
+        if method == "session/prompt":
+            _prompted(state, key, params)
+        elif method in REPLAYING:
+            state.loading = True
+            state.cost_before = state.totals = None
+    elif method == "session/cancel" and state.turn is not None:
+        state.turn.interrupted = True
+
+
+def _prompted(state: State, key: bytes, params: Obj) -> None:
+    prompt = state.coming or Prompt(command=None, content=prompt_blocks(params))
+    prompt.key, prompt.said = key, prompt_text(objects(params, "prompt"))
+    state.coming = None
+    state.sent.append(prompt)
+    state.loading = False
+
+
+def begin(state: State, key: bytes | None = None) -> list[Out]:
+    """A turn begins, if the agent has a prompt of ours and none is open. `key` names the prompt's request."""
+    if state.turn is not None:
+        return []
+    prompt = next((one for one in state.sent if key is None or one.key == key), None)
+    if prompt is None:
+        return []
+    state.sent.remove(prompt)
+    state.turns += 1
+    state.turn = Turn(number=state.turns, prompt=prompt)
+    return [fact(TurnStarted(number=state.turns), cause=prompt.command)]
+
+
+def ended(state: State, key: bytes, message: Obj) -> list[Out]:
+    """The answer to a prompt: the turn's end, whatever it says."""
+    out = begin(state, key)
+    turn = state.turn
+    if turn is None or turn.prompt.key != key:
+        # A second prompt was answered while the first one's turn runs: it had no turn of its own.
+        state.sent = [one for one in state.sent if one.key != key]
+        return out
+    result = obj(message, "result")
+    outcome, error = _outcome(turn, message)
+    out += close_segment(state, aborted=outcome == "interrupted")
+    out += cancel_open(
+        state, "the turn was interrupted" if outcome == "interrupted" else "the turn ended without a result"
+    )
+    out += withdraw_all(state)
+    out += [fact(SessionStatus(status=None)) for _ in range(bool(state.compacting))]
+    out += [delivered(state, prompt, "cancelled") for prompt in state.dropped]
+    data = TurnCompleted(
+        outcome=outcome,
+        error=error,
+        usage=turn_usage(state, result),
+        cost_usd=turn_cost(state),
+        total_cost_usd=state.cost,
+        stop_reason=text(result, "stopReason"),
+        models=turn_models(result),
+    )
+    state.turn = None
+    state.compacting.clear()
+    state.dropped.clear()
+    state.blocks.clear()
+    state.finished.clear()
+    state.terminals.clear()
+    return [*out, fact(data)]
+
+
+def _outcome(turn: Turn, message: Obj) -> tuple[Outcome, ErrorInfo | None]:
+    """The agent's own word decides: one that was interrupted too late says `end_turn`."""
+    if "error" not in message or message["error"] is None:
+        stop = text(obj(message, "result"), "stopReason") or "end_turn"
+        return OUTCOMES.get(stop, "success"), None
+    error = obj(message, "error")
+    code = whole(error, "code") or 0
+    if code == CANCELLED or (turn.interrupted and code not in CODES):
+        return "interrupted", None
+    said = _words(text(error, "message") or "the agent gave no reason")
+    details = text(obj(error, "data"), "details") or text(obj(error, "data"), "message")
+    if details is not None and details not in said:
+        said = f"{said}: {details}"
+    ours = "agent_auth" if code == AUTH_REQUIRED else "agent_failed"
+    return "error", ErrorInfo(code=ours, message=said[:4000], details={"native_code": code})
+
+
+def _words(said: str) -> str:
+    """The message within a message that is the body of a model API's error."""
+    if not said.startswith("{"):
+        return said
+    try:
+        body = as_obj(decode_json(said))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return said
+    return text(obj(body, "error"), "message") or text(body, "message") or said

@@ -1,0 +1,315 @@
+"""Every kind of update of the schema (version 1, stable and unstable), of which agents have sent only some on record.
+
+Messages are made by hand after the schema; expected values are derived from it.
+"""
+
+from typing import Any
+
+import pytest
+from tests.unit.acp.talk import Obj, Talk, data_of
+
+from trunkline_adapters.acp.profiles import Profile
+from trunkline_agentkit import Fact
+from trunkline_wire.asks import AskWithdrawn, PermissionRequested, PlanProposed, QuestionAsked
+from trunkline_wire.blocks import Choice, FileBlock, ImageBlock, ResourceBlock, TextBlock
+from trunkline_wire.session import SessionCompacted, SessionStatus, SessionUpdated
+from trunkline_wire.turn import MessageAssistant, MessageSystem, MessageUser, ToolCompleted, ToolStarted, TurnCompleted
+from trunkline_wire.work import NativeMessage, PlanEntry, PlanUpdated, TaskUpdated
+
+
+def test_a_plan_is_its_entries() -> None:
+    entries = [
+        {"content": "a", "status": "in_progress", "priority": "high"},
+        {"content": "b", "status": "later", "priority": "soon"},
+    ]
+    expected = [PlanEntry(content="a", status="in_progress", priority="high"), PlanEntry(content="b")]
+    talk = Talk()
+    assert talk.update("plan", entries=entries) == [PlanUpdated(entries=expected)]
+    assert talk.update("plan_update", plan={"type": "items", "planId": "p", "entries": entries}) == [
+        PlanUpdated(entries=expected)
+    ]
+    assert talk.update("plan_update", plan={"type": "markdown", "planId": "p", "content": "# Do"}) == [
+        PlanUpdated(entries=[PlanEntry(content="# Do")])
+    ]
+    assert talk.update("plan_update", plan={"type": "file", "planId": "p", "uri": "file:///p.md"}) == [
+        PlanUpdated(entries=[PlanEntry(content="file:///p.md")])
+    ]
+    assert talk.update("plan_removed", planId="p") == [PlanUpdated(entries=[])]
+
+
+@pytest.mark.parametrize(("severity", "level"), [("info", "info"), ("warning", "warning"), ("_mine", "info")])
+def test_a_notice_is_for_the_user(severity: str, level: Any) -> None:
+    said = Talk().update("notice", severity=severity, title="Slow", description="The model is busy.")
+    assert said == [MessageSystem(text="Slow\nThe model is busy.", level=level, kind="notice")]
+
+
+def test_a_compaction_begins_and_ends_with_what_it_kept() -> None:
+    talk = Talk()
+    assert talk.update("compaction_update", compactionId="c", status="in_progress") == [
+        SessionStatus(status="compacting")
+    ]
+    for piece in ("We did ", "a thing."):
+        talk.update("compaction_summary_chunk", compactionId="c", content={"type": "text", "text": piece})
+    assert talk.update("compaction_update", compactionId="c", status="completed") == [
+        SessionStatus(status=None),
+        SessionCompacted(trigger="agent"),
+        MessageSystem(text="We did a thing.", kind="compaction"),
+    ]
+
+
+def test_a_compaction_may_come_as_one_message_or_fail() -> None:
+    talk = Talk()
+    summary = [{"type": "text", "text": "All."}]
+    assert talk.update("compaction_update", compactionId="c", status="completed", summary=summary) == [
+        SessionCompacted(trigger="agent"),
+        MessageSystem(text="All.", kind="compaction"),
+    ]
+    assert talk.update("compaction_update", compactionId="d", status="failed", error="too long") == [
+        MessageSystem(text="too long", level="warning", kind="compaction")
+    ]
+
+
+def test_a_compaction_that_never_ends_is_over_with_the_turn() -> None:
+    talk = Talk()
+    talk.update("compaction_update", compactionId="c", status="in_progress")
+    assert talk.end()[:1] == [SessionStatus(status=None)]
+
+
+@pytest.mark.parametrize(
+    ("stop", "outcome"),
+    [
+        ("end_turn", "success"),
+        ("max_tokens", "success"),
+        ("max_turn_requests", "max_turns"),
+        ("refusal", "refused"),
+        ("cancelled", "interrupted"),
+        ("a_reason_of_next_year", "success"),
+    ],
+)
+def test_a_stop_reason_is_an_outcome(stop: str, outcome: str) -> None:
+    (ended,) = Talk().end(stopReason=stop)
+    assert isinstance(ended, TurnCompleted)
+    assert (ended.outcome, ended.stop_reason) == (outcome, stop)
+
+
+def test_an_interrupt_that_came_too_late_is_what_the_agent_says_it_is() -> None:
+    talk = Talk()
+    talk.update("agent_message_chunk", content={"type": "text", "text": "All of it."})
+    talk.translator.sent({"method": "session/cancel", "params": {"sessionId": "s"}})
+    assert [type(one) for one in talk.end()] == [MessageAssistant, TurnCompleted]
+    assert talk.translator.state.turn is None
+
+
+def test_an_agent_that_answers_an_interrupt_by_an_error_was_interrupted() -> None:
+    talk = Talk()
+    talk.update("agent_message_chunk", content={"type": "text", "text": "Some"})
+    talk.translator.sent({"method": "session/cancel", "params": {"sessionId": "s"}})
+    *_, ended = data_of(talk.feed({"id": 2, "error": {"code": -32603, "message": "aborted"}}))
+    assert isinstance(ended, TurnCompleted)
+    assert (ended.outcome, ended.error) == ("interrupted", None)
+
+
+def test_an_agent_that_is_signed_out_in_mid_session_says_so() -> None:
+    (ended,) = data_of(Talk().feed({"id": 2, "error": {"code": -32000, "message": "sign in"}}))
+    assert isinstance(ended, TurnCompleted)
+    assert ended.error is not None
+    assert (ended.outcome, ended.error.code) == ("error", "agent_auth")
+
+
+def test_content_of_every_kind_is_a_block() -> None:
+    talk = Talk()
+    contents: list[Obj] = [
+        {"type": "text", "text": "See: "},
+        {"type": "image", "mimeType": "image/png", "data": "aGk="},
+        {"type": "audio", "mimeType": "audio/wav", "data": "aGk="},
+        {"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain"},
+        {"type": "resource", "resource": {"uri": "file:///b", "text": "b"}},
+        {"type": "text", "text": "end"},
+    ]
+    for content in contents:
+        talk.update("agent_message_chunk", content=content)
+    said, _ = talk.end()
+    assert said == MessageAssistant(
+        content=[
+            TextBlock(text="See: "),
+            ImageBlock(media_type="image/png", data="aGk="),
+            FileBlock(media_type="audio/wav", data="aGk="),
+            ResourceBlock(uri="file:///a", name="a", media_type="text/plain"),
+            ResourceBlock(uri="file:///b", text="b"),
+            TextBlock(text="end"),
+        ],
+        block=0,
+    )
+
+
+def test_a_message_goes_on_behind_a_tool_call_with_further_blocks() -> None:
+    talk = Talk()
+    talk.update("agent_message_chunk", messageId="m", content={"type": "text", "text": "before"})
+    first, tool = talk.update("tool_call", toolCallId="t", title="x", status="in_progress")
+    talk.update("agent_message_chunk", messageId="m", content={"type": "text", "text": "after"})
+    second, *_ = talk.end()
+    assert isinstance(tool, ToolStarted)
+    assert isinstance(first, MessageAssistant)
+    assert isinstance(second, MessageAssistant)
+    assert (first.block, second.block) == (0, 1)
+
+
+def test_an_echo_of_the_prompt_says_nothing_and_words_in_the_users_name_do() -> None:
+    talk = Talk(prompted=False)
+    talk.send("do it now")
+    assert talk.update("user_message_chunk", content={"type": "text", "text": "do it "}) == []
+    block = TextBlock(text="Summary so far")
+    assert talk.update("user_message_chunk", content={"type": "text", "text": "Summary so far"}) == [
+        MessageUser(content=[block], synthetic=True)
+    ]
+
+
+def test_what_is_said_outside_of_a_turn_is_told_at_once() -> None:
+    talk = Talk(prompted=False)
+    content = {"type": "text", "text": "Your build is done."}
+    assert talk.update("agent_message_chunk", content=content) == [
+        MessageAssistant(content=[TextBlock(text="Your build is done.")], block=0)
+    ]
+
+
+def test_modes_commands_options_and_titles_are_told_when_they_change() -> None:
+    talk = Talk()
+    assert talk.update("current_mode_update", currentModeId="plan") == [SessionUpdated(mode="plan")]
+    assert talk.update("current_mode_update", currentModeId="plan") == []
+    commands = [{"name": "web", "description": "d", "input": {"hint": "query"}}]
+    assert talk.update("available_commands_update", availableCommands=commands) == [
+        SessionUpdated(commands=[Choice(id="web", description="d", hint="query")])
+    ]
+    assert talk.update("session_info_update", title="A title") == [SessionUpdated(title="A title")]
+    assert talk.update("session_info_update", title=None, updatedAt="2026-01-01T00:00:00Z") == []
+    groups = [{"group": "g", "name": "G", "options": [{"value": "a", "name": "A"}, {"value": "b", "name": "B"}]}]
+    options = [{"id": "which", "category": "model", "type": "select", "currentValue": "b", "options": groups}]
+    assert talk.update("config_option_update", configOptions=options) == [
+        SessionUpdated(model="b", models=[Choice(id="a", name="A"), Choice(id="b", name="B")], config_options=options)
+    ]
+
+
+def test_a_subagent_is_a_task_and_its_session_another() -> None:
+    talk = Talk()
+    assert talk.update("subagent_update", sessionId="child", title="Explore", state={"state": "running"}) == [
+        TaskUpdated(task="child", kind="subagent", status="running", description="Explore")
+    ]
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "child speaks"}}
+    assert talk.feed({"method": "session/update", "params": {"sessionId": "child", "update": update}}) == []
+    assert talk.update("session_message", messageId="m") == []
+
+
+@pytest.mark.parametrize("kind", ["a_kind_of_next_year", None])
+def test_an_unknown_kind_is_kept_as_unknown(kind: Any) -> None:
+    (unknown,) = Talk().update(kind)
+    assert unknown == NativeMessage(known=False, kind=f"session/update/{kind or '?'}", reason="unknown_update")
+
+
+def test_a_plan_that_a_call_proposes_is_a_plan_and_its_options_decide() -> None:
+    talk = Talk()
+    call = {"toolCallId": "p", "kind": "switch_mode", "title": "Ready?", "rawInput": {"plan": "1. Do it"}}
+    options = [{"optionId": "default", "name": "Yes", "kind": "allow_once"}]
+    params = {"sessionId": "s", "toolCall": call, "options": options}
+    *_, asked = data_of(talk.feed({"id": "x", "method": "session/request_permission", "params": params}))
+    assert isinstance(asked, PlanProposed)
+    assert asked.plan == "1. Do it"
+
+
+def test_a_call_in_a_question_that_is_apart_is_no_tool_call_but_about_the_open_one() -> None:
+    talk = Talk(Profile(apart=True))
+    talk.update("tool_call", toolCallId="t", title="rm", kind="execute", status="in_progress")
+    params = {
+        "sessionId": "s",
+        "toolCall": {"toolCallId": "confirmation-s", "title": "Sure?"},
+        "options": [{"optionId": "n", "name": "No", "kind": "reject_once"}],
+    }
+    (asked,) = data_of(talk.feed({"id": "x", "method": "session/request_permission", "params": params}))
+    assert isinstance(asked, PermissionRequested)
+    assert (asked.tool, asked.title) == (talk.translator.state.tools["t"].item, "rm")
+    talk.translator.sent({"id": "x", "result": {"outcome": {"outcome": "selected", "optionId": "n"}}})
+    (ended,) = talk.update("tool_call_update", toolCallId="t", status="failed")
+    assert isinstance(ended, ToolCompleted)
+    assert ended.status == "rejected"
+
+
+def test_a_question_that_is_apart_and_about_several_calls_names_none() -> None:
+    talk = Talk(Profile(apart=True))
+    for name in ("t", "u"):
+        talk.update("tool_call", toolCallId=name, title="rm", kind="execute", status="in_progress")
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "confirmation-s", "title": "rm?"}, "options": []}
+    asks = [data_of(talk.feed({"id": n, "method": "session/request_permission", "params": params})) for n in ("x", "y")]
+    assert [[one.TYPE for one in data] for data in asks] == [["permission.requested"]] * 2
+    assert asks[0] != asks[1], "it asks again under the same id, which is another ask"
+    ended = talk.end()
+    assert [one.TYPE for one in ended if one.TYPE.startswith("tool")] == ["tool.completed"] * 2
+    assert sum(isinstance(one, AskWithdrawn) for one in ended) == 2
+
+
+def test_a_form_is_its_questions() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "colour": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]},
+            "many": {"type": "array", "title": "Which", "items": {"type": "string", "enum": ["x", "y"]}},
+            "sure": {"type": "boolean", "description": "Sure?"},
+            "name": {"type": "string", "title": "Name", "description": "yours"},
+        },
+    }
+    params = {"sessionId": "s", "mode": "form", "message": "Some questions", "requestedSchema": schema}
+    (asked,) = data_of(Talk().feed({"id": 9, "method": "elicitation/create", "params": params}))
+    assert isinstance(asked, QuestionAsked)
+    assert asked.message == "Some questions"
+    assert [(q.id, q.text, [o.label for o in q.options], q.multiple, q.free_text) for q in asked.questions] == [
+        ("colour", "colour", ["Red", "Blue"], False, False),
+        ("many", "Which", ["x", "y"], True, False),
+        ("sure", "Sure?", ["yes", "no"], False, False),
+        ("name", "Name: yours", [], False, True),
+    ]
+
+
+def test_an_address_to_visit_is_withdrawn_when_it_was_visited() -> None:
+    talk = Talk()
+    params = {"sessionId": "s", "mode": "url", "message": "Sign in", "url": "https://a.example/", "elicitationId": "e"}
+    (asked,) = data_of(talk.feed({"id": 9, "method": "elicitation/create", "params": params}))
+    assert isinstance(asked, QuestionAsked)
+    assert asked.message == "Sign in\nhttps://a.example/"
+    done = data_of(talk.feed({"method": "elicitation/complete", "params": {"elicitationId": "e"}}))
+    assert done == [AskWithdrawn(ask=asked.ask, why="answered_elsewhere")]
+
+
+def test_a_tool_call_that_is_told_again_after_its_end_says_nothing() -> None:
+    talk = Talk()
+    talk.update("tool_call", toolCallId="t", title="x", status="in_progress")
+    (ended,) = talk.update("tool_call_update", toolCallId="t", status="completed", rawOutput="out")
+    assert isinstance(ended, ToolCompleted)
+    assert ended.content == [TextBlock(text="out")]
+    assert talk.update("tool_call_update", toolCallId="t", status="completed") == []
+
+
+def test_a_subagents_call_has_the_lane_of_the_call_that_runs_it() -> None:
+    talk = Talk(Profile(parent_call="_meta.agent.parent"))
+    talk.update("tool_call", toolCallId="parent", title="x", status="in_progress")
+    update = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "child",
+        "status": "in_progress",
+        "_meta": {"agent": {"parent": "parent"}},
+    }
+    out = talk.feed({"method": "session/update", "params": {"sessionId": "s", "update": update}})
+    (fact,) = [one for one in out if isinstance(one, Fact)]
+    assert fact.lane == talk.translator.state.tools["parent"].item
+
+
+def test_what_a_call_has_printed_is_shown_behind_its_description() -> None:
+    talk = Talk()
+    described = [{"type": "content", "content": {"type": "text", "text": "List the files"}}]
+    talk.update("tool_call", toolCallId="t", title="ls", status="in_progress", content=described)
+    (ended,) = talk.update("tool_call_update", toolCallId="t", status="completed", rawOutput="a.txt")
+    assert isinstance(ended, ToolCompleted)
+    assert ended.content == [TextBlock(text="List the files"), TextBlock(text="a.txt")]
+
+
+def test_what_a_program_says_of_itself_as_a_message_is_passed_over_where_its_profile_says_so() -> None:
+    talk = Talk(Profile(silent_chunk=r"\ASystem Prompt:"))
+    assert talk.update("agent_message_chunk", content={"type": "text", "text": "System Prompt: you are"}) == []
+    assert [one.TYPE for one in talk.end()] == ["turn.completed"]
