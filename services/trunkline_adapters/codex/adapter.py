@@ -1,0 +1,169 @@
+"""The Codex adapter: finds the CLI or a running server and starts sessions of it."""
+
+import asyncio
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from trunkline_adapters.codex import exec_launch, launch
+from trunkline_adapters.codex.exec_session import ExecSession
+from trunkline_adapters.codex.link import Link, ProcessLink, SocketLink
+from trunkline_adapters.codex.session import CodexSession
+from trunkline_adapters.codex.translate import CodexTranslator
+from trunkline_agentkit import Context, Installed, Start, find_program, load_manifest, refuse_options
+from trunkline_wire import TrunklineError
+from trunkline_wire.session import Capabilities
+
+CAPABILITIES: Final = Capabilities(
+    streaming=True,
+    interrupt=True,
+    resume=True,
+    fork=True,
+    model_switching=True,
+    mode_switching=True,
+    thinking=True,
+    slash_commands=True,
+    mcp=True,
+    structured_output=True,
+    image_input=True,
+    permissions=True,
+    questions=True,
+    plans=True,
+    steering=True,
+    compaction=True,
+    native_protocol=True,
+    options=(
+        "model",
+        "mode",
+        "thinking",
+        "system_prompt",
+        "append_system_prompt",
+        "mcp_servers",
+        "output_schema",
+        "resume_native",
+        "native",
+    ),
+)
+PATH_VARIABLE: Final = "TRUNKLINE_CODEX_PATH"
+_DEADLINE: Final = 20.0
+
+
+class CodexAdapter:
+    """`source` is the environment in which the CLI is looked up (the worker's by default)."""
+
+    name = "codex"
+    capabilities = CAPABILITIES
+
+    def __init__(self, source: Mapping[str, str] | None = None) -> None:
+        self.manifest = load_manifest("trunkline_adapters.codex")
+        self._source = source
+        self._serves: dict[tuple[str, int], bool] = {}
+        """Whether a program (by path and time of change) has an app-server."""
+
+    def translator(self, context: Context) -> CodexTranslator:
+        return CodexTranslator(context, CAPABILITIES)
+
+    async def create(self, start: Start) -> CodexSession | ExecSession:
+        return await self._start(start)
+
+    async def resume(self, start: Start) -> CodexSession | ExecSession:
+        return await self._start(start)
+
+    async def probe(self) -> Installed:
+        path = self.program()
+        words = (await _output(path, "--version")).split()
+        return Installed(path=path, version=words[-1] if words else None)
+
+    async def close(self) -> None:
+        pass
+
+    def program(self) -> str:
+        """The CLI's path: `TRUNKLINE_CODEX_PATH`, PATH, or the binary of an npm package beside a directory of PATH.
+
+        Raises TrunklineError `agent_not_found`, saying how to install it.
+        """
+        source = os.environ if self._source is None else self._source
+        if wanted := source.get(PATH_VARIABLE):
+            if (found := shutil.which(wanted, path=source.get("PATH", os.defpath))) is None:
+                raise TrunklineError(
+                    "agent_not_found", f"{PATH_VARIABLE} is {wanted!r}, which is no program: correct it"
+                )
+            return found
+        try:
+            return find_program(self.manifest, source)
+        except TrunklineError:
+            # With `npm install --ignore-scripts`, or without Node, the package's own launcher is of no use.
+            if (binary := _platform_binary(source)) is not None:
+                return binary
+            raise
+
+    async def _start(self, start: Start) -> CodexSession | ExecSession:
+        refuse_options(self, start.options)
+        launch.check(start.options)
+        address = start.options.native.get("server")
+        if address is not None:
+            return await self._open(start, SocketLink(address, start.options.native.get("token_file")))
+        path = self.program()
+        if start.options.native.get("interface") == "exec" or not await self._has_server(path):
+            exec_launch.check(start)
+            return ExecSession(start, path)
+        process = await start.launch([path, "app-server"])
+        return await self._open(start, ProcessLink(process))
+
+    async def _open(self, start: Start, link: Link) -> CodexSession:
+        session = CodexSession(start, link, CodexTranslator(start.context, CAPABILITIES), _own_version())
+        await session.open()
+        return session
+
+    async def _has_server(self, path: str) -> bool:
+        key = (path, (await asyncio.to_thread(os.stat, path)).st_mtime_ns)
+        if key not in self._serves:
+            # A Codex without it takes the word for a prompt, and shows its own help.
+            self._serves[key] = "generate-json-schema" in await _output(path, "app-server", "--help")
+        return self._serves[key]
+
+
+def _own_version() -> str:
+    try:
+        return version("trunkline")
+    except PackageNotFoundError:
+        return "0"
+
+
+def _platform_binary(source: Mapping[str, str]) -> str | None:
+    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine().lower())
+    system = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}.get(platform.system())
+    package = f"codex-{system}-{machine}"
+    for directory in source.get("PATH", os.defpath).split(os.pathsep):
+        here = Path(directory)
+        # npm's prefixes: <prefix>/bin beside <prefix>/lib/node_modules, and node_modules/.bin inside a project.
+        for modules in (here.parent / "lib" / "node_modules", here.parent):
+            for root in (modules, modules / "@openai" / "codex" / "node_modules"):
+                for candidate in sorted((root / "@openai" / package).glob("vendor/*/bin/codex")):
+                    if os.access(candidate, os.X_OK):
+                        return str(candidate)
+    return None
+
+
+async def _output(path: str, *arguments: str) -> str:
+    """What the CLI prints; nothing where it fails or takes too long."""
+    process = await asyncio.create_subprocess_exec(
+        path,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())},
+    )
+    try:
+        async with asyncio.timeout(_DEADLINE):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return ""
+    return output.decode(errors="replace") if process.returncode == 0 else ""

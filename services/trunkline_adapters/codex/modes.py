@@ -1,0 +1,121 @@
+"""Modes: what a session may do and what it has to ask for, as pairs of Codex's approval policy and sandbox. Pure."""
+
+from typing import Any, Final
+
+import msgspec
+
+from trunkline_adapters.codex.native import Obj, obj, text
+from trunkline_wire import TrunklineError
+from trunkline_wire.blocks import Choice
+
+PLAN: Final = "plan"
+"""Codex's collaboration mode of that name; it keeps the policies it began with."""
+
+APPROVALS: Final = ("untrusted", "on-request", "never")
+SANDBOXES: Final = {
+    "read-only": "readOnly",
+    "workspace-write": "workspaceWrite",
+    "danger-full-access": "dangerFullAccess",
+}
+"""As `thread/start` says them -> as `turn/start` and settings do."""
+
+
+class Mode(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to work. `approval` and `sandbox` are Codex's own words (`thread/start`)."""
+
+    approval: str
+    sandbox: str
+    name: str = ""
+    description: str = ""
+
+
+MODES: Final = {
+    "read-only": Mode(
+        approval="on-request",
+        sandbox="read-only",
+        name="Read only",
+        description="Reads; asks before it changes anything",
+    ),
+    "auto": Mode(
+        approval="on-request",
+        sandbox="workspace-write",
+        name="Auto",
+        description="Works inside the directory; asks for what lies outside of it and for the network",
+    ),
+    "untrusted": Mode(
+        approval="untrusted",
+        sandbox="workspace-write",
+        name="Ask",
+        description="Asks before every command that isn't known to be harmless, and before edits",
+    ),
+    "no-questions": Mode(
+        approval="never",
+        sandbox="workspace-write",
+        name="No questions",
+        description="Works inside the directory; what lies outside fails without a question",
+    ),
+    "full-access": Mode(
+        approval="never",
+        sandbox="danger-full-access",
+        name="Full access",
+        description="No sandbox, asks nothing at all",
+    ),
+}
+
+
+def choices(current: str | None) -> list[Choice]:
+    """All modes to choose from, and the current one if it is another pair of policies."""
+    found = [Choice(id=id_, name=mode.name, description=mode.description) for id_, mode in MODES.items()]
+    found.append(Choice(id=PLAN, name="Plan", description="Asks questions and makes a plan, changes nothing"))
+    if current is not None and all(choice.id != current for choice in found):
+        found.append(Choice(id=current))
+    return found
+
+
+def mode_of(settings: Obj) -> str | None:
+    """The mode's id, from a thread's settings or from the answer to `thread/start`; None where they do not say."""
+    if text(obj(settings, "collaborationMode"), "mode") == PLAN:
+        return PLAN
+    policy = settings.get("approvalPolicy")
+    approval = "granular" if isinstance(policy, dict) else policy
+    native = text(obj(settings, "sandboxPolicy") or obj(settings, "sandbox"), "type")
+    sandbox = next((name for name, other in SANDBOXES.items() if other == native), native)
+    if not isinstance(approval, str) or sandbox is None:
+        return None
+    known = (id_ for id_, mode in MODES.items() if (mode.approval, mode.sandbox) == (approval, sandbox))
+    return next(known, f"{approval}/{sandbox}")
+
+
+def policies(mode: str) -> Mode:
+    """The policies of a mode's id. Raises TrunklineError `bad_params` for one that is unknown."""
+    if (found := MODES.get(mode)) is not None:
+        return found
+    approval, _, sandbox = mode.partition("/")
+    if approval in APPROVALS and sandbox in SANDBOXES:
+        return Mode(approval=approval, sandbox=sandbox)
+    raise TrunklineError(
+        "bad_params",
+        f"mode {mode!r} is unknown; there are: {', '.join([*MODES, PLAN])}, and any of "
+        f"{'|'.join(APPROVALS)}/{'|'.join(SANDBOXES)}",
+    )
+
+
+def settings(mode: str, *, current: str | None, model: str | None, effort: str | None) -> dict[str, Any]:
+    """What `thread/settings/update` is to change for this mode; the others are the thread's present settings.
+
+    Raises TrunklineError `bad_params`.
+    """
+    if mode == PLAN:
+        return {"collaborationMode": _collaboration(PLAN, model, effort)}
+    chosen = policies(mode)
+    changed: dict[str, Any] = {
+        "approvalPolicy": chosen.approval,
+        "sandboxPolicy": {"type": SANDBOXES[chosen.sandbox]},
+    }
+    return changed | ({"collaborationMode": _collaboration("default", model, effort)} if current == PLAN else {})
+
+
+def _collaboration(mode: str, model: str | None, effort: str | None) -> Obj:
+    # Codex wants all of the settings; what is null falls back to its own instructions.
+    own = {"model": model or "", "reasoning_effort": effort, "developer_instructions": None}
+    return {"mode": mode, "settings": own}

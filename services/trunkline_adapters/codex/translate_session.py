@@ -1,0 +1,150 @@
+"""What the session is: answers to our requests, and its settings."""
+
+from typing import Any, Final
+
+from trunkline_adapters.codex import modes
+from trunkline_adapters.codex.native import OPENING, Obj, obj, objects, text, truth
+from trunkline_adapters.codex.state import State, fact
+from trunkline_adapters.codex.translate_begin import answered, begin
+from trunkline_adapters.codex.translate_items import completed as item_completed
+from trunkline_adapters.codex.translate_turn import completed as turn_completed
+from trunkline_agentkit.protocol import Out
+from trunkline_wire.blocks import Choice
+from trunkline_wire.session import SessionInitialized, SessionUpdated
+from trunkline_wire.turn import MessageSystem
+
+REVIEW: Final = Choice(
+    id="review",
+    name="Review",
+    description="Reviews the changes that are not committed, or what is named",
+    hint="[branch <name> | commit <sha> | <instructions>]",
+)
+
+
+def replied(state: State, key: str, method: str, params: Obj, result: Obj) -> list[Out]:
+    """The server's answer to our request `method`; `key` is its id."""
+    out = answered(state, key, result)
+    match method:
+        case "initialize":
+            state.version = _version(result)
+        case "account/read":
+            state.account = obj(result, "account")
+        case "model/list":
+            state.models += objects(result, "data")
+        case "skills/list":
+            _skills(state, result)
+        case "thread/turns/list" if state.lost and state.main(params):
+            out += _reconcile(state, result)
+        case _ if method in OPENING:
+            out += _opened(state, result)
+        case _:
+            pass
+    return out
+
+
+def _version(result: Obj) -> str | None:
+    """The version in `name/0.171.0 (…)`."""
+    agent = text(result, "userAgent") or ""
+    _, _, rest = agent.partition("/")
+    return rest.split(" ", 1)[0] or None
+
+
+def _skills(state: State, result: Obj) -> None:
+    found = [skill for entry in objects(result, "data") for skill in objects(entry, "skills")]
+    enabled = {name: skill for skill in found if truth(skill, "enabled") and (name := text(skill, "name"))}
+    state.skills = {name: text(skill, "path") or "" for name, skill in enabled.items()}
+    state.commands = [
+        Choice(id=name, description=text(skill, "shortDescription") or text(skill, "description"))
+        for name, skill in enabled.items()
+    ]
+
+
+def _opened(state: State, result: Obj) -> list[Out]:
+    """The answer to `thread/start`, `thread/resume` or `thread/fork`: the session's own thread."""
+    thread = obj(result, "thread")
+    id = text(thread, "id")
+    if id is None:
+        return []
+    if state.thread is not None:
+        # Taken up again after the connection was lost, or a thread that is none of ours.
+        return []
+    state.thread = id
+    known = state.known
+    known.model = text(result, "model")
+    known.mode = modes.mode_of(result)
+    known.thinking = text(result, "reasoningEffort")
+    known.title = text(thread, "name")
+    data = SessionInitialized(
+        capabilities=state.capabilities,
+        native_session=id,
+        incarnation=state.context.incarnation,
+        model=known.model,
+        mode=known.mode,
+        commands=[REVIEW, *state.commands],
+        models=[_model(one, known.model) for one in state.models if not truth(one, "hidden")],
+        modes=modes.choices(known.mode),
+        mcp_servers=list(state.mcp_servers.values()),
+        account={name: value for name, value in state.account.items() if value is not None},
+        version=state.version or text(thread, "cliVersion"),
+    )
+    return [fact(data)]
+
+
+def _model(native: Obj, current: str | None) -> Choice:
+    id = text(native, "model") or text(native, "id") or ""
+    efforts = [text(one, "reasoningEffort") or "" for one in objects(native, "supportedReasoningEfforts")]
+    return Choice(
+        id=id,
+        name=text(native, "displayName"),
+        description=text(native, "description"),
+        hint=f"thinking: {', '.join(efforts)}" if efforts else None,
+        current=True if id == current else None,
+    )
+
+
+def _reconcile(state: State, result: Obj) -> list[Out]:
+    """The thread's last turns, after messages were lost: what has ended meanwhile gets its end."""
+    state.lost = False
+    out: list[Out] = []
+    for turn in reversed(objects(result, "data")):
+        current = state.turn
+        id = text(turn, "id")
+        if id is None or id in state.done:
+            continue
+        ended = text(turn, "status") != "inProgress"
+        if current is None and ended and not state.beginnings:
+            continue
+        params: Obj = {"threadId": state.thread, "turnId": id}
+        out += begin(state, params)
+        for item in objects(turn, "items"):
+            if ended or item.get("completedAtMs") is not None:
+                out += item_completed(state, params | {"item": item}, None)
+        if ended:
+            out += turn_completed(state, params | {"turn": turn}, None)
+    return out
+
+
+def settings_updated(state: State, params: Obj) -> list[Out]:
+    """`thread/settings/updated`: only what has changed is told."""
+    settings = obj(params, "threadSettings")
+    mode = modes.mode_of(settings)
+    fresh = {"model": text(settings, "model"), "mode": mode, "thinking": text(settings, "effort")}
+    return _changed(state, fresh)
+
+
+def renamed(state: State, params: Obj) -> list[Out]:
+    return _changed(state, {"title": text(params, "threadName")})
+
+
+def _changed(state: State, fresh: dict[str, Any]) -> list[Out]:
+    changed = {name: value for name, value in fresh.items() if value and value != getattr(state.known, name)}
+    for name, value in changed.items():
+        setattr(state.known, name, value)
+    return [fact(SessionUpdated(**changed))] if changed else []
+
+
+def reverted(state: State) -> list[Out]:
+    """`thread/reverted`: the conversation goes on from an earlier turn; files stay as they are."""
+    state.totals.pop(state.thread or "", None)
+    said = "The conversation was taken back to an earlier turn; files are as they were"
+    return [fact(MessageSystem(text=said, kind="reverted"))]
