@@ -57,9 +57,13 @@ fmt: setup
     ruff check --fix
     ruff format
 
-# install the pinned real agents that the live tests run (cached outside the clone)
-agents: setup
-    @python -m trunkline_testkit.agents install claude
+# install pinned real agents (cached outside the clone); the live tests run claude and codex (`just agents gemini` for more)
+agents *names="claude codex": setup
+    @python -m trunkline_testkit.agents install {{names}}
+
+# prove the adapters on the real agents (`just matrix codex gemini`; all without names): writes tests/live/MATRIX.md
+matrix *agents: setup
+    @python -m tests.live.matrix "$@"
 
 # attack it: a thousand kills on one server and on three, then the tests marked long (`just chaos --kills 100 --seed 7`)
 chaos *args: setup

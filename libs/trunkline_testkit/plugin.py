@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 if TYPE_CHECKING:
-    from trunkline_testkit.anthropic_api import ScriptedApi
+    from trunkline_testkit.model_api import ScriptedApi
     from trunkline_testkit.nats import NatsLike, NatsServer
 
 
@@ -68,7 +68,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest_asyncio.fixture
 async def scripted_api() -> AsyncIterator[ScriptedApi]:
     """The scripted Messages API, running in the test's own loop."""
-    from trunkline_testkit.anthropic_api import ScriptedApi
+    from trunkline_testkit.model_api import ScriptedApi
 
     async with ScriptedApi() as api:
         yield api
@@ -77,6 +77,14 @@ async def scripted_api() -> AsyncIterator[ScriptedApi]:
 @pytest.fixture(scope="session")
 def claude_program() -> Path:
     """The real, pinned Claude Code. Fails (or skips with TRUNKLINE_SKIP_LIVE=1) where it is not installed."""
-    from trunkline_testkit.agents import require_claude
+    from trunkline_testkit.agents import require
 
-    return require_claude()
+    return require("claude")
+
+
+@pytest.fixture(scope="session")
+def codex_program() -> Path:
+    """The real, pinned Codex. Fails (or skips with TRUNKLINE_SKIP_LIVE=1) where it is not installed."""
+    from trunkline_testkit.agents import require
+
+    return require("codex")

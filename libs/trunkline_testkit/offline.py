@@ -1,0 +1,207 @@
+"""How each real agent is started without a network: settings in its own HOME, an explicit environment, a scripted model.
+
+Nothing is inherited: PATH has the agent's own folder and the system's, keys are dummies, telemetry and updates are off.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from trunkline_testkit.agents import agent_env, agent_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MODEL = "scripted"
+KEY = "scripted"
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def offline_env(name: str, home: Path, api_url: str) -> dict[str, str]:
+    """The whole environment for agent `name`, after its settings were written below `home`.
+
+    Its program, and the Node that it brings, come first on PATH. Raises KeyError for an unknown agent, LookupError for one
+    that is not installed.
+    """
+    program = agent_path(name)
+    if program is None:
+        raise LookupError(f"{name} is not installed: run `just agents {name}`")
+    (home / "tmp").mkdir(parents=True, exist_ok=True)
+    environment = {
+        "HOME": str(home),
+        "TMPDIR": str(home / "tmp"),
+        "LANG": "C.UTF-8",
+        "SHELL": "/bin/bash",
+        "NO_UPDATE_NOTIFIER": "1",
+        **_SETTINGS[name](home, api_url),
+    }
+    return environment | {"PATH": f"{program.parent}:{_SYSTEM_PATH}"}
+
+
+def _claude(home: Path, api_url: str) -> dict[str, str]:
+    # As root the program refuses modes that never ask, unless it is told that it is in a sandbox.
+    return agent_env(home, api_url) | {"IS_SANDBOX": "1"}
+
+
+def _codex(home: Path, api_url: str) -> dict[str, str]:
+    # A model of Codex's own catalogue: for others it has no tool for patches.
+    _write(
+        home / ".codex" / "config.toml",
+        f"""
+model = "gpt-5.5"
+model_provider = "scripted"
+check_for_update_on_startup = false
+approval_policy = "on-request"
+sandbox_mode = "workspace-write"
+[model_providers.scripted]
+name = "Scripted"
+base_url = "{api_url}/v1"
+wire_api = "responses"
+env_key = "CODEX_SCRIPTED_KEY"
+requires_openai_auth = false
+request_max_retries = 1
+stream_max_retries = 1
+[analytics]
+enabled = false
+[feedback]
+enabled = false
+""",
+    )
+    return {"CODEX_HOME": str(home / ".codex"), "CODEX_SCRIPTED_KEY": KEY}
+
+
+def _gemini(home: Path, api_url: str) -> dict[str, str]:
+    _write_json(
+        home / ".gemini" / "settings.json",
+        {
+            "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+            "privacy": {"usageStatisticsEnabled": False},
+            "telemetry": {"enabled": False},
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        },
+    )
+    return {
+        "GEMINI_API_KEY": KEY,
+        "GOOGLE_GEMINI_BASE_URL": api_url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "GEMINI_CLI_NO_RELAUNCH": "true",
+    }
+
+
+def _qwen(home: Path, api_url: str) -> dict[str, str]:
+    _write_json(
+        home / ".qwen" / "settings.json",
+        {
+            "security": {"auth": {"selectedType": "openai"}},
+            "privacy": {"usageStatisticsEnabled": False},
+            "telemetry": {"enabled": False},
+            "general": {"disableAutoUpdate": True, "disableUpdateNag": True},
+        },
+    )
+    return {"OPENAI_BASE_URL": f"{api_url}/v1", "OPENAI_API_KEY": KEY, "OPENAI_MODEL": MODEL}
+
+
+def _copilot(home: Path, api_url: str) -> dict[str, str]:
+    return {
+        "COPILOT_HOME": str(home / ".copilot"),
+        "COPILOT_PROVIDER_BASE_URL": f"{api_url}/v1",
+        "COPILOT_PROVIDER_API_KEY": KEY,
+        "COPILOT_MODEL": MODEL,
+        "COPILOT_OFFLINE": "true",
+    }
+
+
+def _opencode(home: Path, api_url: str) -> dict[str, str]:
+    limit = {"context": 100_000, "output": 8_000}
+    model = {"name": "Scripted", "tool_call": True, "reasoning": True, "limit": limit}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Scripted",
+        "options": {"baseURL": f"{api_url}/v1", "apiKey": KEY},
+        "models": {MODEL: model},
+    }
+    _write_json(
+        home / ".config" / "opencode" / "opencode.json",
+        {
+            "autoupdate": False,
+            "share": "disabled",
+            "model": f"scripted/{MODEL}",
+            "small_model": f"scripted/{MODEL}",
+            "enabled_providers": ["scripted"],
+            "provider": {"scripted": provider},
+            "permission": {"bash": "ask", "edit": "ask"},
+        },
+    )
+    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+
+
+def _fast_agent(home: Path, api_url: str) -> dict[str, str]:
+    return {
+        "GENERIC_BASE_URL": f"{api_url}/v1",
+        "GENERIC_API_KEY": KEY,
+        "FAST_AGENT_MODEL": f"generic.{MODEL}",
+        "FAST_AGENT_HOME": str(home / ".fast-agent"),
+    }
+
+
+def _vibe(home: Path, api_url: str) -> dict[str, str]:
+    _write(
+        home / ".vibe" / "config.toml",
+        f"""
+active_model = "{MODEL}"
+enable_update_checks = false
+enable_auto_update = false
+enable_telemetry = false
+[[providers]]
+name = "scripted"
+api_base = "{api_url}/v1"
+api_key_env_var = "VIBE_SCRIPTED_KEY"
+api_style = "openai"
+backend = "generic"
+[[models]]
+name = "{MODEL}"
+provider = "scripted"
+alias = "{MODEL}"
+""",
+    )
+    return {"VIBE_HOME": str(home / ".vibe"), "VIBE_SCRIPTED_KEY": KEY}
+
+
+def _openhands(home: Path, api_url: str) -> dict[str, str]:
+    # Through ACP it wants a saved agent, though the environment says all that there is to say.
+    llm = {"model": f"openai/{MODEL}", "api_key": KEY, "base_url": f"{api_url}/v1", "usage_id": "agent"}
+    tools = [{"name": name} for name in ("terminal", "file_editor", "task_tracker")]
+    agent = {"kind": "Agent", "llm": llm, "tools": tools, "system_prompt_kwargs": {"cli_mode": True}}
+    _write_json(home / ".openhands" / "agent_settings.json", agent)
+    return {
+        "LLM_MODEL": f"openai/{MODEL}",
+        "LLM_BASE_URL": f"{api_url}/v1",
+        "LLM_API_KEY": KEY,
+        "OPENHANDS_SUPPRESS_BANNER": "1",
+    }
+
+
+_SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
+    "claude": _claude,
+    "claude-agent-acp": _claude,
+    "codex": _codex,
+    "codex-acp": _codex,
+    "copilot": _copilot,
+    "fast-agent": _fast_agent,
+    "gemini": _gemini,
+    "opencode": _opencode,
+    "openhands": _openhands,
+    "qwen": _qwen,
+    "vibe": _vibe,
+}
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    _write(path, json.dumps(value, indent=2))

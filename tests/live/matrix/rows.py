@@ -1,0 +1,99 @@
+"""One row of the matrix an agent: the contract suite against the real program, offline, on a scripted model.
+
+A row says how the agent is to be started and what it can't do; all else is the suite's. `agents.py` of the testkit pins the
+versions, `offline.py` has the settings.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from trunkline_agentkit import BackendAdapter, Start
+from trunkline_agentkit.contract import AdapterContract, Behaviour, More
+from trunkline_agentkit.contract.talk import Talk
+from trunkline_agentkit.registry import load
+from trunkline_testkit import processes
+from trunkline_testkit.agents import AGENTS
+from trunkline_testkit.model_api import ScriptedApi
+from trunkline_testkit.offline import offline_env
+from trunkline_wire.session import SessionOptions
+
+PROMPTS: Mapping[Any, str] = {
+    "say": "SAY=Hello from the scripted model, which says this in several pieces.",
+    "long": "SCENARIO=slow N=400",
+    "slow": "SCENARIO=slow N=4 DELAY_MS=2500",
+    "huge": "SCENARIO=huge BYTES=1000000",
+    "tool": "SCENARIO=bash CMD=echo it-ran",
+    "ask": "SCENARIO=bash CMD=touch asked",
+    "question": "SCENARIO=question",
+    "err400": "SCENARIO=err400",
+    "err401": "SCENARIO=err401",
+    "err429": "SCENARIO=err429",
+    "err500": "SCENARIO=err500",
+    "drop": "SCENARIO=drop",
+}
+CRASH = "no prompt is known that makes the program crash"
+NO_CHANGE = "the protocol has no word for a changed input: `session/request_permission` is answered with an option or `cancelled`"
+
+
+class Row(AdapterContract):
+    """`agent` names the program in `trunkline_testkit.agents`; `profile` is the ACP adapter's name for it."""
+
+    agent: ClassVar[str]
+    profile: ClassVar[str | None] = None
+    native_options: ClassVar[dict[str, Any]] = {}
+    mode: ClassVar[str | None] = None
+    prompts = PROMPTS
+    exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH}
+    evidence = "asked"
+    said = "Hello from the scripted model"
+    tool_output: ClassVar[str | None] = "it-ran"
+    huge_size = 990_000
+
+    @pytest.fixture(autouse=True)
+    def _bench(self, scripted_api: ScriptedApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+        self.api = scripted_api
+        self.home = tmp_path_factory.mktemp("home")
+        self.environment = offline_env(self.agent, self.home, scripted_api.url)
+        yield
+        scripted_api.release()
+
+    @classmethod
+    def version(cls) -> str:
+        return AGENTS[cls.agent].version
+
+    def make_adapter(self) -> BackendAdapter:
+        adapter: Any = type(load(self.adapter_name))
+        return adapter(self.environment)
+
+    def source(self, tmp_path: Path) -> dict[str, str]:  # noqa: ARG002  # the agent's home is beside its project
+        return self.environment
+
+    def options(self) -> SessionOptions:
+        return SessionOptions(mode=self.mode, native=self.native_options)
+
+    def start(
+        self, adapter: BackendAdapter, tmp_path: Path, behaviour: Behaviour | More = "say", **fields: Any
+    ) -> Start:
+        return super().start(adapter, tmp_path, behaviour, agent=self.profile, **fields)
+
+    @contextlib.asynccontextmanager
+    async def session(self, tmp_path: Path, start: Start | None = None, **fields: Any) -> AsyncGenerator[Talk]:
+        """Besides, nothing may be left that was started with the agent's home: not even what has taken off the mark."""
+        async with super().session(tmp_path, start, **fields) as talk:
+            yield talk
+        left = await asyncio.to_thread(processes.marked, "HOME", str(self.home))
+        processes.kill_all(left)
+        assert left == [], f"processes of the agent outlive it: {[info.command[:120] for info in left]}"
+
+
+class AcpRow(Row):
+    """What the protocol itself lacks is exempt for each of its agents."""
+
+    adapter_name = "acp"
+    unknown: ClassVar[Mapping[str, Any]] = {"jsonrpc": "2.0", "method": "session/of_next_year", "params": {}}
+    exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH, "change": NO_CHANGE}

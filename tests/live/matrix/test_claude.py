@@ -1,0 +1,20 @@
+"""Claude Code, in every run of the live tests."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+from tests.live.matrix.rows import Row
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+
+
+class TestClaude(Row):
+    adapter_name = "claude"
+    agent = "claude"
+    trouble_patience = 5.0
+    changed_input: ClassVar[Mapping[str, Any]] = {"command": "touch changed"}
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, claude_program: object) -> None:
+        """Skips or fails where the program is missing, as all live tests do."""
