@@ -15,6 +15,8 @@ from typing import Any
 
 BEHAVIOUR = os.environ.get("STAND_IN", "")
 STATE: set[str] = set()
+WAITING: list[dict[str, Any]] = []
+"""Prompts that came during a turn."""
 SESSION = "0a0a0a0a-0000-4000-8000-000000000000"
 
 
@@ -81,19 +83,33 @@ def interrupted(pause: float) -> bool:
     if message.get("type") == "control_request":
         control(message)
         return message["request"]["subtype"] == "interrupt"
+    if message.get("type") == "user":
+        say({"type": "command_lifecycle", "command_uuid": message.get("uuid"), "state": "queued"})
+        WAITING.append(message)
     return False
 
 
 def turn(line: dict[str, Any]) -> None:
     uuid, content = line.get("uuid"), line["message"]["content"]
-    say({"type": "command_lifecycle", "command_uuid": uuid, "state": "queued"})
+    if line in WAITING:
+        WAITING.remove(line)
+    else:
+        say({"type": "command_lifecycle", "command_uuid": uuid, "state": "queued"})
     say({"type": "command_lifecycle", "command_uuid": uuid, "state": "started"})
     say({"type": "system", "subtype": "init", "session_id": SESSION, "model": "m", "permissionMode": "default"})
-    if content == "long":
-        whole = speak(f"msg-{uuid}", [f"word{n} " for n in range(2000)], pause=0.02)
-        said = "long"
+    if content in {"long", "slow"}:
+        count, pause = (2000, 0.02) if content == "long" else (5, 0.2)
+        whole = speak(f"msg-{uuid}", [f"word{n} " for n in range(count)], pause=pause)
+        said = content
+    elif isinstance(content, str) and content.startswith("err"):
+        fail_turn(uuid, int(content[3:]))
+        return
     else:
-        said = perform(content) if isinstance(content, str) else json.dumps(content)
+        try:
+            said = perform(content) if isinstance(content, str) else json.dumps(content)
+        except Interrupted:
+            interrupted_turn(uuid)
+            return
         whole = speak(f"msg-{uuid}", said.split("\x00"))
     ended: dict[str, Any] = {"subtype": "success", "is_error": False, "result": said}
     if not whole:
@@ -102,9 +118,28 @@ def turn(line: dict[str, Any]) -> None:
     say({"type": "command_lifecycle", "command_uuid": uuid, "state": "completed"})
 
 
+def interrupted_turn(uuid: str | None) -> None:
+    """The end of a turn that was interrupted while it asked."""
+    ended = {"subtype": "error_during_execution", "is_error": True, "terminal_reason": "aborted_tools"}
+    say({"type": "result", "user_message_uuids": [uuid], **ended})
+    say({"type": "command_lifecycle", "command_uuid": uuid, "state": "completed"})
+
+
+def fail_turn(uuid: str | None, status: int) -> None:
+    """The end of a turn whose model API answered with an error, as recorded in tests/recordings/claude/10-error-err401."""
+    said = f"API Error: {status} Scripted error {status}."
+    body = {"id": f"msg-{uuid}", "model": "<synthetic>", "content": [{"type": "text", "text": said}]}
+    say({"type": "assistant", "message": body, "parent_tool_use_id": None, "isApiErrorMessage": True})
+    result = {"subtype": "success", "is_error": True, "api_error_status": status, "result": said}
+    say({"type": "result", "user_message_uuids": [uuid], **result})
+    say({"type": "command_lifecycle", "command_uuid": uuid, "state": "completed"})
+
+
 def perform(content: str) -> str:
     word, _, rest = content.partition(" ")
     match word:
+        case "huge":
+            return "x" * int(rest)
         case "ask":
             tool = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": rest}}
             say({"type": "assistant", "message": {"id": "msg-tool", "content": [tool]}, "parent_tool_use_id": None})
@@ -142,12 +177,19 @@ def perform(content: str) -> str:
             return content
 
 
+class Interrupted(Exception):  # noqa: N818  # it is no error
+    """The host interrupts the turn while it is asked something."""
+
+
 def answer_to(request: str) -> dict[str, Any]:
     while (message := hear()) is not None:
         if message.get("type") == "control_response" and message["response"]["request_id"] == request:
             return message["response"]
         if message.get("type") == "control_request":
             control(message)
+            if message["request"]["subtype"] == "interrupt":
+                say({"type": "control_cancel_request", "request_id": request})
+                raise Interrupted
     sys.exit(0)
 
 
@@ -165,6 +207,8 @@ def control(message: dict[str, Any]) -> None:
             succeed(request_id, **{key: value for key, value in request.items() if key != "subtype"})
         case "set_permission_mode" if request["mode"] == "sideways":
             fail(request_id, "must be one of", "invalid_mode")
+        case "set_permission_mode":
+            succeed(request_id, mode=request["mode"])
         case subtype:
             fail(request_id, f"Unsupported control request subtype: {subtype}", "unsupported_request")
 
@@ -182,7 +226,7 @@ def main() -> None:
     if BEHAVIOUR == "hang":
         time.sleep(600)
     threading.Thread(target=listen, daemon=True).start()
-    while (message := hear()) is not None:
+    while (message := WAITING[0] if WAITING else hear()) is not None:
         match message.get("type"):
             case "user":
                 turn(message)

@@ -16,7 +16,7 @@ from trunkline_adapters.claude import control
 from trunkline_adapters.claude import session as session_module
 from trunkline_adapters.claude.adapter import ClaudeAdapter
 from trunkline_agentkit import BackendAdapter, Fact, local_start
-from trunkline_agentkit.contract import AdapterContract, Behaviour
+from trunkline_agentkit.contract import AdapterContract, Behaviour, More
 from trunkline_testkit import eventually
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, PermissionRequested
@@ -29,13 +29,21 @@ STAND_IN = Path(__file__).parent / "claude_stand_in.py"
 
 class TestClaude(AdapterContract):
     adapter_name = "claude"
-    prompts: ClassVar[Mapping[Behaviour, str]] = {
+    prompts: ClassVar[Mapping[Behaviour | More, str]] = {
         "say": "hello there",
         "long": "long",
         "ask": "ask ls",
         "question": "question",
         "crash": "die 3",
+        "slow": "slow",
+        "huge": "huge 1000000",
+        "tool": "ask ls",
+        "err400": "err400",
+        "err401": "err401",
+        "err429": "err429",
+        "err500": "err500",
     }
+    changed_input: ClassVar[Mapping[str, str]] = {"command": "ls -l"}
     recordings = sorted(RECORDINGS.glob("*/native.jsonl"))
 
     def make_adapter(self) -> BackendAdapter:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trunkline_testkit.agents import agent_env, claude_path
-from trunkline_testkit.anthropic_api import ScriptedApi
+from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.product import Product, running
 
 

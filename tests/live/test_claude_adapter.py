@@ -6,21 +6,20 @@ import os
 import signal
 import struct
 import zlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from tests.contract.claude_running import Running
 
 from trunkline_adapters.claude.adapter import ClaudeAdapter
 from trunkline_adapters.claude.session import prompt_uuid
-from trunkline_agentkit import BackendAdapter, Piece, local_start
-from trunkline_agentkit.contract import AdapterContract, Behaviour
+from trunkline_agentkit import Piece, local_start
 from trunkline_testkit import eventually
 from trunkline_testkit.agents import agent_env
-from trunkline_testkit.anthropic_api import ScriptedApi
+from trunkline_testkit.model_api import ScriptedApi
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested, PlanProposed, QuestionAsked
 from trunkline_wire.blocks import ImageBlock, TerminalBlock, TextBlock
@@ -409,27 +408,3 @@ async def test_options_reach_the_agent(bench: Bench) -> None:
         status = await agent.session.native("mcp_status", {})
         assert [server["name"] for server in status["mcpServers"]] == ["broken"]
         assert "broken" in {server.name for update in agent.all(SessionUpdated) for server in update.mcp_servers or []}
-
-
-class TestTheRealCli(AdapterContract):
-    """The contract suite against the real program. What makes it crash is not known, hence exempt."""
-
-    adapter_name = "claude"
-    prompts: ClassVar[Mapping[Behaviour, str]] = {
-        "say": "SAY=Hello from here.",
-        "long": "SCENARIO=slow N=400",
-        "ask": "SCENARIO=bash CMD=touch asked",
-        "question": "SCENARIO=question",
-    }
-    exempt: ClassVar[Mapping[Any, str]] = {"crash": "no prompt is known that makes the program crash"}
-
-    @pytest.fixture(autouse=True)
-    async def _bench(self, scripted_api: ScriptedApi, claude_program: Path) -> None:
-        self.api = scripted_api
-        self.program = claude_program
-
-    def make_adapter(self) -> BackendAdapter:
-        return ClaudeAdapter({"PATH": os.defpath, "TRUNKLINE_CLAUDE_PATH": str(self.program)})
-
-    def source(self, tmp_path: Path) -> dict[str, str]:
-        return agent_env(tmp_path / "home", self.api.url)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trunkline_testkit.anthropic_api import ScriptedApi
+from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.product import Client, Product
 from trunkline_wire import TrunklineError
 

@@ -10,7 +10,7 @@ import pytest
 
 from trunkline_testkit import processes
 from trunkline_testkit.agents import agent_env
-from trunkline_testkit.anthropic_api import ScriptedApi
+from trunkline_testkit.model_api import ScriptedApi
 
 pytestmark = pytest.mark.live
 

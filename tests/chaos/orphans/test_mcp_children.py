@@ -10,7 +10,7 @@ from tests.chaos.orphans.conftest import belonging
 
 from trunkline_testkit import eventually
 from trunkline_testkit.agents import agent_env, claude_path
-from trunkline_testkit.anthropic_api import ScriptedApi
+from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.processes import kill_all, marked
 from trunkline_testkit.product import Product, running
 from trunkline_wire.ids import new_session_id

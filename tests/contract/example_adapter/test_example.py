@@ -29,6 +29,7 @@ class TestExample(AdapterContract):
     prompts = {"say": "hello"}
     exempt = {
         "long": "it says all at once",
+        "streaming": "likewise",
         "interrupt": "it is done before it could be interrupted",
         "ask": "it never asks",
         "question": "likewise",
