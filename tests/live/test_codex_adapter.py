@@ -128,7 +128,9 @@ async def test_a_message_is_steered_into_the_running_turn(bench: Bench) -> None:
 async def test_an_interrupt_ends_what_is_open(bench: Bench) -> None:
     async with bench.session() as agent:
         await agent.say("SCENARIO=hold")
-        await bench.api.wait_holding()
+        await eventually(
+            lambda: any(isinstance(out, Piece) and out.text for one in agent.natives for out in one.out), 30
+        )
         await agent.session.interrupt()
         assert (await agent.wait(TurnCompleted)).outcome == "interrupted"
         (cut,) = agent.all(MessageAssistant)

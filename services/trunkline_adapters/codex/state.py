@@ -166,7 +166,9 @@ class State:
     compacting_from: int | None = None
     compact_asked: bool = False
     lost: bool = False
-    """The connection was lost: messages may be missing."""
+    """The connection was lost: messages may be missing, until the thread's last turns are told."""
+    held: Obj | None = None
+    """A `turn/completed` that came meanwhile: what is missing of its turn has to be told before."""
 
     def native_item(self, thread: str | None, native: str) -> str:
         """An item's name in this session: ids are the model's, so those of other threads are kept apart."""

@@ -121,6 +121,9 @@ def _reconcile(state: State, result: Obj) -> list[Out]:
                 out += item_completed(state, params | {"item": item}, None)
         if ended:
             out += turn_completed(state, params | {"turn": turn}, None)
+    held, state.held = state.held, None
+    if held is not None and text(obj(held, "turn"), "id") not in state.done:
+        out += turn_completed(state, held, None)
     return out
 
 

@@ -43,6 +43,9 @@ def completed(state: State, params: Obj, lane: str | None) -> list[Out]:
         ended = known if known in ("completed", "failed", "stopped") else None
         data = TaskUpdated(task=thread, status=ended, summary=text(obj(turn, "error"), "message"), tool=lane)
         return [*out, fact(data, item=lane)]
+    if state.lost:
+        state.held = params
+        return []
     out = begin(state, params)
     current = state.turn
     if current is None:

@@ -228,3 +228,20 @@ def test_why_a_turn_failed(info: Any, outcome: str, code: str) -> None:
 def test_an_unknown_item_is_drift() -> None:
     (kept,) = data(feed(begun(), item("completed", type="dream", id="d")), NativeMessage)
     assert (kept.known, kept.kind) == (False, "item/completed/dream")
+
+
+@pytest.mark.parametrize("listed", ["completed", "inProgress"])
+def test_an_end_that_comes_before_what_was_missed_waits_for_it(listed: str) -> None:
+    translator = opened()
+    begin = [begun(), item("started", type="agentMessage", id="m", text="")]
+    feed(*begin, note("item/agentMessage/delta", turnId="t1", itemId="m", delta="so f"), translator=translator)
+    translator.lose()
+    assert feed(ended(), translator=translator) == []
+    translator.sent({"id": 2, "method": "thread/turns/list", "params": {"threadId": "main"}})
+    message = {"type": "agentMessage", "id": "m", "text": "so far so good", "completedAtMs": 1}
+    turn = {"id": "t1", "status": listed, "items": [message]}
+    out = feed({"id": 2, "result": {"data": [turn]}}, translator=translator)
+    assert [(one.content, one.aborted) for one in data(out, MessageAssistant)] == [
+        ([TextBlock(text="so far so good")], False)
+    ]
+    assert [(one.outcome, one.result) for one in data(out, TurnCompleted)] == [("success", "so far so good")]
