@@ -72,7 +72,7 @@ def _described(state: State, method: str, params: Obj, result: Obj) -> list[Out]
 
 
 def capabilities(state: State) -> Capabilities:
-    """What this agent has said it can do."""
+    """What this agent has said it can do. Its commands come only later, so what needs one is claimed, and refused without it."""
     has, known = obj(state.agent, "agentCapabilities"), state.known
     session = obj(has, "sessionCapabilities")
     return Capabilities(
@@ -91,7 +91,7 @@ def capabilities(state: State) -> Capabilities:
         questions=True,
         plans=True,
         queueing=True,
-        compaction=any(command.id == COMPACT for command in known.commands),
+        compaction=True,
         native_protocol=True,
     )
 
