@@ -9,11 +9,13 @@ from tests.integration.gateway.rig import Rig, ask, begin_turn, end_turn, say
 
 from trunkline_bus import direct, topology
 from trunkline_bus.connection import Bus
+from trunkline_bus.stored import Stored
 from trunkline_gateway.base import Base
+from trunkline_gateway.directory import Directory
 from trunkline_testkit import eventually
 from trunkline_testkit.model_client import ModelClient
 from trunkline_testkit.product import Client
-from trunkline_wire import TrunklineError, subjects
+from trunkline_wire import Event, TrunklineError, subjects
 from trunkline_wire.session import SessionErased
 
 pytestmark = pytest.mark.chaos
@@ -190,11 +192,12 @@ async def test_what_a_gateway_took_from_the_projections_is_read_from_the_log(
         async def load(_: Bus) -> Base:
             return base
 
-        # the next batch is the end of that Reader
-        monkeypatch.setattr(directory, "_take", regressed_take := Regress(monkeypatch, load))
+        # the next event is the end of that Reader
+        monkeypatch.setattr("trunkline_gateway.directory.load_base", load)
+        directory.listeners.insert(0, regress := Regress(directory))
         begin_turn(writer, 5)
         await client.wait("gap")
-        assert regressed_take.done
+        assert regress.done
         async with await rig.client() as other:
             model = await open_at(other, session=writer.session, cursor=cursor)
             await eventually(lambda: len(feed_all(model, other).facts) >= 15 or model.gaps)
@@ -203,18 +206,22 @@ async def test_what_a_gateway_took_from_the_projections_is_read_from_the_log(
 
 
 class Regress:
-    """The log went back, as a directory learns it; the next read begins from what `load` gives."""
+    """A listener by which the directory learns once that the log went back."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, load: Any) -> None:
-        self._monkeypatch = monkeypatch
-        self._load = load
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
         self.done = False
 
-    def __call__(self, _: Any) -> None:
+    def on_stored(self, session: str, stored: Stored) -> None:  # noqa: ARG002  # a listener's signature
         self.done = True
-        self._monkeypatch.undo()
-        self._monkeypatch.setattr("trunkline_gateway.directory.load_base", self._load)
+        self._directory.listeners.remove(self)
         raise TrunklineError("log_regressed", "the log went back")
+
+    def on_folded(self, event: Event) -> None: ...
+
+    def on_begun(self) -> None: ...
+
+    def on_diverged(self) -> None: ...
 
 
 async def test_what_was_erased_is_named_and_nothing_else_is_missed(rig: Rig) -> None:
