@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from trunkline_testkit.model_api import ScriptedApi
     from trunkline_testkit.nats import NatsLike, NatsServer
 
+# So that a failed assert of the suite says what it compared, in other people's repositories too.
+pytest.register_assert_rewrite("trunkline_agentkit.contract")
+
 
 @pytest.fixture(scope="session")
 def nats_server() -> Iterator[NatsLike]:

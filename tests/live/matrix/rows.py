@@ -54,6 +54,9 @@ class Row(AdapterContract):
     tool_output: ClassVar[str | None] = "it-ran"
     huge_size = 990_000
 
+    def __init_subclass__(cls) -> None:
+        cls.prompts = {name: prompt for name, prompt in cls.prompts.items() if name not in cls.exempt}
+
     @pytest.fixture(autouse=True)
     def _bench(self, scripted_api: ScriptedApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         self.api = scripted_api
