@@ -82,6 +82,10 @@ def mode_of(settings: Obj) -> str | None:
     sandbox = next((name for name, other in SANDBOXES.items() if other == native), native)
     if not isinstance(approval, str) or sandbox is None:
         return None
+    return _named(approval, sandbox)
+
+
+def _named(approval: str, sandbox: str) -> str:
     known = (id_ for id_, mode in MODES.items() if (mode.approval, mode.sandbox) == (approval, sandbox))
     return next(known, f"{approval}/{sandbox}")
 
@@ -98,6 +102,14 @@ def policies(mode: str) -> Mode:
         f"mode {mode!r} is unknown; there are: {', '.join([*MODES, PLAN])}, and any of "
         f"{'|'.join(APPROVALS)}/{'|'.join(SANDBOXES)}",
     )
+
+
+def name_of(mode: str) -> str:
+    """The id by which Codex's settings name this mode: a known one, where a pair of policies is one. Raises `bad_params`."""
+    if mode == PLAN:
+        return mode
+    chosen = policies(mode)
+    return _named(chosen.approval, chosen.sandbox)
 
 
 def settings(mode: str, *, current: str | None, model: str | None, effort: str | None) -> dict[str, Any]:

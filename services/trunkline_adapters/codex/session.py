@@ -1,6 +1,7 @@
 """A running thread of a Codex server: prompts and decisions in, translated messages out."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 
 START_DEADLINE: Final = 60.0
 DEADLINE: Final = 30.0
+TOLD_WITHIN: Final = 5.0
+"""Seconds that Codex may take to tell a setting that it has changed."""
 _LAST_WORD: Final = 3.0
 """Seconds that a server of its own may take to end the turn of a session that is closed."""
 _PAGES: Final = 5
@@ -55,8 +58,9 @@ class CodexSession(ConfigurableBase):
         self._closing = False
         self._plain_mode: str | None = None
         """The mode to go back to when a plan is approved."""
-        self._wanted: dict[str, str] = {}
-        """Settings that we have changed and that Codex has not told yet."""
+        self._changing = asyncio.Lock()
+        self._told = asyncio.Event()
+        """Codex has told settings of the thread."""
 
     async def open(self) -> None:
         """Introduces us to the server and gives the session its thread. On failure the connection is ended.
@@ -231,35 +235,36 @@ class CodexSession(ConfigurableBase):
         return self._translator.open_asks()
 
     async def set_model(self, model: str) -> None:
-        changed: dict[str, Any] = {"model": model}
-        if self._now("mode") == modes.PLAN:
-            changed |= self._settings(modes.PLAN, model)
-        await self._update(changed, model=model)
+        async with self._changing:
+            changed: dict[str, Any] = {"model": model}
+            if self._translator.known.mode == modes.PLAN:
+                changed |= self._settings(modes.PLAN, model)
+            await self._update(changed, model=model)
 
     async def set_mode(self, mode: str) -> None:
-        await self._update(self._settings(mode, self._now("model")), mode=mode)
-        if mode != modes.PLAN:
-            self._plain_mode = mode
+        async with self._changing:
+            await self._update(self._settings(mode, self._translator.known.model), mode=modes.name_of(mode))
+            if mode != modes.PLAN:
+                self._plain_mode = mode
 
     async def set_thinking(self, level: Thinking) -> None:
-        effort = launch.effort(level, list(self._translator.efforts()))
-        await self._update({"effort": effort}, thinking=effort)
+        async with self._changing:
+            effort = launch.effort(level, list(self._translator.efforts()))
+            await self._update({"effort": effort}, thinking=effort)
 
     def _settings(self, mode: str, model: str | None) -> dict[str, Any]:
-        return modes.settings(mode, current=self._now("mode"), model=model, effort=self._now("thinking"))
-
-    def _now(self, name: str) -> str | None:
-        """A setting of the thread as it is, or will be in a moment."""
-        return self._wanted.get(name) or getattr(self._translator.known, name)
+        known = self._translator.known
+        return modes.settings(mode, current=known.mode, model=model, effort=known.thinking)
 
     async def _update(self, changed: dict[str, Any], **wanted: str) -> None:
-        # Codex tells the change after its answer: until then only we know of it.
-        self._wanted |= wanted
-        try:
-            await self._request("thread/settings/update", {"threadId": self._thread} | changed)
-        except TrunklineError:
-            self._wanted.clear()
-            raise
+        """Changes settings and waits until Codex tells them, which it does after its answer: the next change builds on them."""
+        await self._request("thread/settings/update", {"threadId": self._thread} | changed)
+        known = self._translator.known
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TOLD_WITHIN):
+                while any(getattr(known, name) != value for name, value in wanted.items()):
+                    self._told.clear()
+                    await self._told.wait()
 
     async def run_command(self, name: str, arguments: str, command_id: str) -> None:
         name = name.removeprefix("/")
@@ -322,7 +327,7 @@ class CodexSession(ConfigurableBase):
         kind = self._translator.kind(message) if message is not None else "?"
         native = translate(self._translator, decoded, kind)
         if kind == "thread/settings/updated":
-            self._wanted.clear()
+            self._told.set()
         if kind == "serverRequest/resolved" and message is not None and self._peer is not None:
             self._peer.forget(id_key(obj(message, "params").get("requestId")))
         return native

@@ -74,6 +74,11 @@ def test_policies_are_named_as_a_mode(settings: dict[str, Any], mode: str | None
     assert modes.mode_of(settings) == mode
 
 
+def test_a_pair_of_policies_that_has_a_name_goes_by_it() -> None:
+    names = [modes.name_of(mode) for mode in ("on-request/workspace-write", "auto", "untrusted/read-only", "plan")]
+    assert names == ["auto", "auto", "untrusted/read-only", "plan"]
+
+
 def test_leaving_the_plan_mode_takes_its_instructions_away() -> None:
     changed = modes.settings("auto", current="plan", model="m", effort="low")
     own = {"model": "m", "reasoning_effort": "low", "developer_instructions": None}
