@@ -186,6 +186,7 @@ def _numbered(count: int) -> tuple[str, ...]:
 
 
 def _huge(size: int) -> tuple[str, ...]:
-    line = "The quick brown fox jumps over the lazy dog, again and again. \n"
-    text = (line * (size // len(line) + 1))[:size]
+    # No line like another: agents take a model that repeats itself for one that is caught in a loop.
+    line = "{0:07} The quick brown fox jumps {0:07}\n"
+    text = "".join(line.format(number) for number in range(size // len(line.format(0)) + 1))[:size]
     return tuple(text[start : start + 8192] for start in range(0, size, 8192))

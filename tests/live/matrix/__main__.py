@@ -1,6 +1,7 @@
 """`python -m tests.live.matrix [agents]`: installs the agents, runs their rows, and writes `tests/live/MATRIX.md` anew.
 
-Rows that were not run stay as their last run left them (`results/`). As root the run has no network but loopback.
+Rows that were not run stay as their last run left them (`results/`). What agents said in a run, and their homes, stay in
+`trunkline-matrix/<agent>` of the temporary directory until the next. As root the run has no network but loopback.
 """
 
 import argparse
@@ -50,14 +51,28 @@ def main() -> int:
 def run(name: str, row: type[Row]) -> bool:
     """Runs one row and keeps its result. Whether everything passed."""
     module = sys.modules[row.__module__].__file__
+    kept = Path(tempfile.gettempdir()) / "trunkline-matrix" / name
+    kept.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "lines"
         lines.touch()
-        command = [sys.executable, "-m", "pytest", "-q", "-m", "live", f"{module}::{row.__name__}"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-m",
+            "live",
+            f"--basetemp={kept}",
+            f"{module}::{row.__name__}",
+        ]
         if os.geteuid() == 0:
             command = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "matrix", *command]
         done = subprocess.run(command, env={**os.environ, "TRUNKLINE_MATRIX": str(lines)}, check=False)
         cells = cells_of(json.loads(line) for line in lines.read_text().splitlines())
+    for column, reason in row.known.items():
+        if cells[column].mark == "fail":
+            cells[column] = msgspec.structs.replace(cells[column], note=f"{reason} ({cells[column].note})")
     today = dt.datetime.now(tz=dt.UTC).date().isoformat()
     result = RowResult(agent=name, version=row.version(), adapter=row.adapter_name, day=today, cells=cells)
     RESULTS.mkdir(exist_ok=True)

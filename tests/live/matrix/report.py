@@ -1,5 +1,6 @@
 """From what came of the tests to `tests/live/MATRIX.md`. Pure: results in, text out."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -69,12 +70,17 @@ def _cell(lines: list[Mapping[str, Any]]) -> Cell:
         return _MISSING
     for line in lines:
         if line["outcome"] == "failed":
-            return Cell(mark="fail", note=_in_line(line["detail"]))
+            return Cell(mark="fail", note=_in_line(_first_words(line["detail"])))
     for line in lines:
         if line["outcome"] == "skipped":
             reason = _in_line(line["detail"].removeprefix("exempt: "))
             return Cell(mark="unsupported" if line["detail"].startswith("exempt: ") else "missing", note=reason)
     return Cell(mark="pass", note=next((line["how"] for line in lines if line.get("how")), ""))
+
+
+def _first_words(detail: str) -> str:
+    """What an error says: without the path of its class, and without pytest's account of the values compared."""
+    return re.sub(r"^[\w.]*\.(?=\w+(Error|Exception|Failed): )", "", detail).split("\nassert ")[0]
 
 
 def _in_line(text: str) -> str:

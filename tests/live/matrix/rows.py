@@ -38,6 +38,7 @@ PROMPTS: Mapping[Any, str] = {
 }
 CRASH = "no prompt is known that makes the program crash"
 NO_CHANGE = "the protocol has no word for a changed input: `session/request_permission` is answered with an option or `cancelled`"
+NO_QUESTION = "it offers its model no tool to ask the user"
 
 
 class Row(AdapterContract):
@@ -47,6 +48,8 @@ class Row(AdapterContract):
     profile: ClassVar[str | None] = None
     native_options: ClassVar[dict[str, Any]] = {}
     mode: ClassVar[str | None] = None
+    known: ClassVar[Mapping[str, str]] = {}
+    """Why a column fails, where it is the agent's own fault: it is said in the page, and fails all the same."""
     prompts = PROMPTS
     exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH}
     evidence = "asked"
@@ -100,3 +103,9 @@ class AcpRow(Row):
     adapter_name = "acp"
     unknown: ClassVar[Mapping[str, Any]] = {"jsonrpc": "2.0", "method": "session/of_next_year", "params": {}}
     exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH, "change": NO_CHANGE}
+
+
+class SilentAcpRow(AcpRow):
+    """Agents that never ask a question through the protocol: the requests to the model show no tool for it."""
+
+    exempt: ClassVar[Mapping[Any, str]] = {**AcpRow.exempt, "question": NO_QUESTION}

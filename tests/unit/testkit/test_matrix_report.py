@@ -13,7 +13,11 @@ def test_a_cell_is_a_pass_a_lack_a_failure_or_missing() -> None:
     cells = cells_of(
         [
             line("a_prompt_becomes_one_turn"),
-            line("a_decision_reaches_the_agent[allow]", "failed", "AssertionError: no\n  tool | ended"),
+            line(
+                "a_decision_reaches_the_agent[allow]",
+                "failed",
+                "trunkline_wire.errors.TrunklineError: no\n  tool | ended\nassert 1 == 2",
+            ),
             line("a_decision_reaches_the_agent[allow]", "failed", "processes outlive it"),
             line("an_answer_reaches_the_agent", "skipped", "exempt: it never asks"),
             line("a_huge_answer_comes_whole", "skipped", "no prompt for 'huge'"),
@@ -21,7 +25,7 @@ def test_a_cell_is_a_pass_a_lack_a_failure_or_missing() -> None:
         ]
     )
     assert cells["prompt"] == Cell(mark="pass")
-    assert cells["approve"] == Cell(mark="fail", note="AssertionError: no tool \\| ended")
+    assert cells["approve"] == Cell(mark="fail", note="TrunklineError: no tool \\| ended")
     assert cells["question"] == Cell(mark="unsupported", note="it never asks")
     assert cells["huge message"] == Cell(mark="missing", note="no prompt for 'huge'")
     assert cells["API 400"] == Cell(mark="pass", note="error agent_failed")
