@@ -18,6 +18,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How it passed, why it is not supported, or what failed."""
 
 
+MISSING = Cell(mark="missing")
+
+
 class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     """What `results/<agent>.json` holds."""
 
@@ -51,23 +54,20 @@ def render(rows: Iterable[RowResult]) -> str:
         f"| behaviour | {' | '.join(names)} |",
         f"|---|{'---|' * len(names)}",
         *(
-            f"| {column} | {' | '.join(_SIGNS[row.cells.get(column, _MISSING).mark] for row in ordered)} |"
+            f"| {column} | {' | '.join(_SIGNS[row.cells.get(column, MISSING).mark] for row in ordered)} |"
             for column in COLUMNS
         ),
     ]
     for row in ordered:
         lines += ["", f"## {row.agent} {row.version}", "", f"Adapter `{row.adapter}`, run on {row.day}.", ""]
-        noted = [(column, row.cells[column]) for column in COLUMNS if row.cells.get(column, _MISSING).note]
+        noted = [(column, row.cells[column]) for column in COLUMNS if row.cells.get(column, MISSING).note]
         lines += [f"- {_SIGNS[cell.mark]} **{column}**: {cell.note}" for column, cell in noted] or ["Nothing to add."]
     return "\n".join(lines) + "\n"
 
 
-_MISSING = Cell(mark="missing")
-
-
 def _cell(lines: list[Mapping[str, Any]]) -> Cell:
     if not lines:
-        return _MISSING
+        return MISSING
     for line in lines:
         if line["outcome"] == "failed":
             return Cell(mark="fail", note=_in_line(_first_words(line["detail"])))
