@@ -3,23 +3,18 @@
 from pathlib import PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
 
-from trunkline_adapters.acp.native import Obj, as_obj, obj, objects, text
 from trunkline_adapters.acp.state import Terminal
-from trunkline_wire import TrunklineError, encode
+from trunkline_agentkit.fields import Obj, as_obj, obj, objects, text
+from trunkline_agentkit.prompts import as_text, json_block, plain
+from trunkline_wire import TrunklineError
 from trunkline_wire.blocks import (
-    BlobRef,
     Block,
-    CodeBlock,
     DiffBlock,
     FileBlock,
     ImageBlock,
     ResourceBlock,
     TerminalBlock,
-    Text,
     TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
 )
 
 
@@ -41,7 +36,7 @@ def block_of(native: Obj) -> Block:
         case "resource":
             return _resource(obj(native, "resource"))
         case _:
-            return CodeBlock(text=encode(native).decode(), language="json")
+            return json_block(native)
 
 
 def _resource(native: Obj) -> Block:
@@ -71,7 +66,7 @@ def tool_blocks(content: list[Obj], terminals: dict[str, Terminal]) -> list[Bloc
                 shown = terminals.get(text(native, "terminalId") or "", Terminal())
                 blocks.append(TerminalBlock(output=shown.output, exit_code=shown.exit_code))
             case _:
-                blocks.append(CodeBlock(text=encode(native).decode(), language="json"))
+                blocks.append(json_block(native))
     return blocks
 
 
@@ -90,29 +85,19 @@ def native_content(content: list[Block], supported: Obj) -> list[Obj]:
 
 def _native(block: Block, supported: Obj) -> Obj:
     match block:
-        case TextBlock():
-            return _text(_plain(block.text))
         case ImageBlock():
             return _image(block, supported)
         case FileBlock(data=None, path=str(path)):
             return {"type": "resource_link", "uri": _uri(path), "name": block.name or PurePosixPath(path).name}
         case FileBlock():
             return _file(block, supported)
-        case CodeBlock():
-            return _text(f"```{block.language or ''}\n{_plain(block.text)}\n```")
-        case DiffBlock():
-            return _text(f"```diff\n{_plain(block.unified or block.new)}\n```")
-        case TerminalBlock():
-            return _text(f"```\n{_plain(block.output)}\n```")
         case ResourceBlock(text=None):
             link: Obj = {"type": "resource_link", "uri": block.uri, "name": block.name or block.uri}
             return link | ({"mimeType": block.media_type} if block.media_type else {})
         case ResourceBlock():
-            return _embedded(block.uri, {"text": _plain(block.text)}, block.media_type, supported)
-        case ThinkingBlock() | ToolUseBlock() | ToolResultBlock():
-            raise TrunklineError(
-                "bad_params", "a prompt can't hold thinking or tool blocks: send text, images or files"
-            )
+            return _embedded(block.uri, {"text": plain(block.text)}, block.media_type, supported)
+        case _:
+            return _text(as_text(block))
 
 
 def _image(block: ImageBlock, supported: Obj) -> Obj:
@@ -120,13 +105,13 @@ def _image(block: ImageBlock, supported: Obj) -> Obj:
         raise TrunklineError("unsupported", "the agent takes no images", capability="image_input")
     if block.data is None:
         raise TrunklineError("bad_params", "the agent takes an image's data, not its address")
-    return {"type": "image", "mimeType": block.media_type, "data": _plain(block.data)}
+    return {"type": "image", "mimeType": block.media_type, "data": plain(block.data)}
 
 
 def _file(block: FileBlock, supported: Obj) -> Obj:
     media_type = block.media_type or "text/plain"
     name = block.path or block.name or "file"
-    data = _plain(block.data)
+    data = plain(block.data)
     if media_type.startswith("audio/") and supported.get("audio"):
         return {"type": "audio", "mimeType": media_type, "data": data}
     if media_type.startswith("text/"):
@@ -156,12 +141,6 @@ def _uri(path: str) -> str:
 def _path(uri: str) -> str | None:
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else None
-
-
-def _plain(value: Text | None) -> str:
-    if isinstance(value, BlobRef):
-        raise TrunklineError("blob_missing", f"the content {value.sha256!r} was not fetched from the blob store")
-    return value or ""
 
 
 def _string(native: Obj, key: str) -> str:

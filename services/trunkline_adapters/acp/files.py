@@ -9,7 +9,8 @@ import stat
 from pathlib import Path
 from typing import Any, Final
 
-from trunkline_adapters.acp.native import NOT_FOUND, Obj, as_obj, text, whole
+from trunkline_adapters.acp.native import NOT_FOUND
+from trunkline_agentkit.fields import Obj, as_obj, text, whole
 from trunkline_agentkit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from trunkline_agentkit.peer import RequestRefusedError
 

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from trunkline_adapters.acp.native import VERSION, Obj, as_obj, items, obj, objects, text
+from trunkline_adapters.acp.native import VERSION
 from trunkline_adapters.acp.profiles import NO_PROFILE, Profile, profile
 from trunkline_agentkit import Manifest, Start, find_program
 from trunkline_agentkit.environment import named_variables
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import SessionOptions
 

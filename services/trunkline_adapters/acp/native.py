@@ -4,12 +4,10 @@ Agent Client Protocol, version 1 (https://agentclientprotocol.com/protocol/v1). 
 what the schema requires and add what it lacks, and no field may raise.
 """
 
-from typing import Any, Final, cast
+from typing import Final
 
+from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_wire.turn import Outcome
-
-Obj = dict[str, Any]
-"""One JSON object of the protocol."""
 
 VERSION: Final = 1
 AUTH_REQUIRED: Final = -32000
@@ -56,43 +54,6 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "cancelled": "interrupted",
 }
 """Stop reasons. At `max_tokens` the answer is cut off, and the turn did not fail: the stop reason says it."""
-
-
-def as_obj(value: object) -> Obj:
-    """`value` if it is an object, else an empty one."""
-    return cast("Obj", value) if isinstance(value, dict) else {}
-
-
-def obj(message: Obj, key: str) -> Obj:
-    return as_obj(message.get(key))
-
-
-def items(message: Obj, key: str) -> list[Any]:
-    value = message.get(key)
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def objects(message: Obj, key: str) -> list[Obj]:
-    return [cast("Obj", value) for value in items(message, key) if isinstance(value, dict)]
-
-
-def text(message: Obj, key: str) -> str | None:
-    """A string that is not empty, else None."""
-    value = message.get(key)
-    return value if isinstance(value, str) and value else None
-
-
-def whole(message: Obj, key: str) -> int | None:
-    """A number as an integer, else None."""
-    value = message.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if value == value and abs(value) < 1e18 else None  # noqa: PLR0124  # NaN is not itself
-
-
-def number(message: Obj, key: str) -> float | None:
-    value = message.get(key)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def at_path(message: Obj, path: str | None) -> str | None:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from trunkline_adapters.acp.native import Obj, as_obj, obj, objects, text
 from trunkline_adapters.acp.state import Ask
 from trunkline_adapters.acp.translate_asks import choices
+from trunkline_agentkit.fields import Obj, as_obj, obj, objects, text
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
 

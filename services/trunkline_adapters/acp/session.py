@@ -15,13 +15,14 @@ from trunkline_adapters.acp import replies
 from trunkline_adapters.acp.content import native_content
 from trunkline_adapters.acp.files import Files
 from trunkline_adapters.acp.launch import initialize, login, session_params
-from trunkline_adapters.acp.native import ASKED, CANCEL_REQUEST, CODES, VERSION, Obj, as_obj, obj, text, whole
+from trunkline_adapters.acp.native import ASKED, CANCEL_REQUEST, CODES, VERSION
 from trunkline_adapters.acp.profiles import Profile
 from trunkline_adapters.acp.terminals import Terminals
 from trunkline_adapters.acp.translate import AcpTranslator
 from trunkline_adapters.acp.translate_session import COMPACT, MODE, MODEL, THINKING, choices_of, option_of
 from trunkline_agentkit import AgentProcess, ConfigurableBase, Decoded, Exit, Native, Peer, Start, UserPrompt
 from trunkline_agentkit import translate as translate_message
+from trunkline_agentkit.fields import Obj, as_obj, obj, text, whole
 from trunkline_agentkit.peer import Serve
 from trunkline_agentkit.protocol import unsupported
 from trunkline_wire import TrunklineError

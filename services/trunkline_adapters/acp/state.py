@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trunkline_adapters.acp.native import Obj, at_path
+from trunkline_adapters.acp.native import at_path
 from trunkline_adapters.acp.profiles import NO_PROFILE, Profile
+from trunkline_agentkit.fields import Obj
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_wire import Data
 from trunkline_wire.blocks import Block, Choice, Location, ToolKind, Usage

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from trunkline_adapters.acp.files import inside
-from trunkline_adapters.acp.native import Obj, as_obj, items, objects, text, whole
+from trunkline_agentkit.fields import Obj, as_obj, items, objects, text, whole
 from trunkline_agentkit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from trunkline_agentkit.peer import RequestRefusedError, Serve
 from trunkline_agentkit.process import AgentProcess, start_process

@@ -6,16 +6,7 @@ Its parts by family: `translate_session` (what the session is), `translate_turn`
 
 from typing import Final
 
-from trunkline_adapters.acp.native import (
-    CANCEL_REQUEST,
-    ELICITATION,
-    PERMISSION,
-    SERVED,
-    SILENT,
-    Obj,
-    obj,
-    text,
-)
+from trunkline_adapters.acp.native import CANCEL_REQUEST, ELICITATION, PERMISSION, SERVED, SILENT
 from trunkline_adapters.acp.profiles import NO_PROFILE, Profile
 from trunkline_adapters.acp.state import Ask, Prompt, State, Terminal, fact, passing
 from trunkline_adapters.acp.translate_asks import (
@@ -42,6 +33,7 @@ from trunkline_adapters.acp.translate_session import (
 )
 from trunkline_adapters.acp.translate_tools import called, start_known
 from trunkline_adapters.acp.translate_turn import begin, ended, sent
+from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_agentkit.jsonrpc import id_key
 from trunkline_agentkit.protocol import Context, Out
 from trunkline_wire.blocks import Block

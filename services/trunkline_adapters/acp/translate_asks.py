@@ -3,10 +3,10 @@
 from typing import Any, Final, Literal
 
 from trunkline_adapters.acp.content import text_of_tool
-from trunkline_adapters.acp.native import Obj, as_obj, items, obj, objects, text
 from trunkline_adapters.acp.state import Ask, AskKind, State, Tool, fact
 from trunkline_adapters.acp.translate_message import close_segment
 from trunkline_adapters.acp.translate_tools import asked_for, start
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text
 from trunkline_agentkit.jsonrpc import id_key
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.asks import (

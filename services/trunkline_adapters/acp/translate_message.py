@@ -4,10 +4,10 @@ import re
 from typing import Final, Literal
 
 from trunkline_adapters.acp.content import block_of
-from trunkline_adapters.acp.native import Obj, obj, text
 from trunkline_adapters.acp.state import Segment, State, fact, passing
 from trunkline_adapters.acp.translate_session import mode_changed
 from trunkline_adapters.acp.usage import note_call
+from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_agentkit.protocol import ItemEnd, Out, Piece
 from trunkline_wire.blocks import TextBlock, ThinkingBlock, text_of
 from trunkline_wire.turn import MessageAssistant, MessageSystem, MessageUser

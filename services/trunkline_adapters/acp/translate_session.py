@@ -3,10 +3,11 @@
 from typing import Any, Final, Literal, cast
 
 from trunkline_adapters.acp.content import block_of
-from trunkline_adapters.acp.native import BEGINNINGS, Obj, obj, objects, text
+from trunkline_adapters.acp.native import BEGINNINGS
 from trunkline_adapters.acp.profiles import NO_PROFILE, named_by
 from trunkline_adapters.acp.state import Known, State, fact
 from trunkline_adapters.acp.usage import note_context
+from trunkline_agentkit.fields import Obj, obj, objects, text
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.blocks import Choice, Usage, join_text
 from trunkline_wire.session import Capabilities, SessionCompacted, SessionInitialized, SessionStatus, SessionUpdated

@@ -7,9 +7,10 @@ with many agents, and brings it with the next message.
 from typing import Any, Final, cast
 
 from trunkline_adapters.acp.content import text_of_tool, tool_blocks
-from trunkline_adapters.acp.native import TOOL_KINDS, Obj, as_obj, at_path, items, obj, objects, text, whole
+from trunkline_adapters.acp.native import TOOL_KINDS, at_path
 from trunkline_adapters.acp.state import State, Terminal, Tool, fact, passing
 from trunkline_adapters.acp.translate_message import close_segment
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text, whole
 from trunkline_agentkit.protocol import Out, Progress
 from trunkline_wire.blocks import Block, Location, TerminalBlock, TextBlock, ToolKind
 from trunkline_wire.turn import ToolCompleted, ToolProgress, ToolStarted, ToolStatus

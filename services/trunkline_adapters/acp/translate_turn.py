@@ -3,23 +3,13 @@
 import msgspec
 
 from trunkline_adapters.acp.content import prompt_blocks, prompt_text
-from trunkline_adapters.acp.native import (
-    AUTH_REQUIRED,
-    CODES,
-    OUTCOMES,
-    REPLAYING,
-    Obj,
-    as_obj,
-    obj,
-    objects,
-    text,
-    whole,
-)
+from trunkline_adapters.acp.native import AUTH_REQUIRED, CODES, OUTCOMES, REPLAYING
 from trunkline_adapters.acp.state import Prompt, State, Turn, delivered, fact
 from trunkline_adapters.acp.translate_asks import answered, withdraw_all
 from trunkline_adapters.acp.translate_message import close_segment
 from trunkline_adapters.acp.translate_tools import cancel_open
 from trunkline_adapters.acp.usage import turn_cost, turn_models, turn_usage
+from trunkline_agentkit.fields import Obj, as_obj, obj, objects, text, whole
 from trunkline_agentkit.jsonrpc import CANCELLED, id_key
 from trunkline_agentkit.protocol import Out
 from trunkline_wire import decode_json

@@ -1,7 +1,7 @@
 """Tokens and cost. Agents count per turn, over the session, in `_meta.quota`, or with each call of the model."""
 
-from trunkline_adapters.acp.native import Obj, number, obj, objects, text, whole
 from trunkline_adapters.acp.state import State
+from trunkline_agentkit.fields import Obj, number, obj, objects, text, whole
 from trunkline_wire.blocks import Usage
 from trunkline_wire.turn import ModelUsage
 

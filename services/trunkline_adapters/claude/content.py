@@ -2,22 +2,15 @@
 
 from typing import Any
 
-from trunkline_adapters.claude.native import Obj, as_obj, items, obj, text
-from trunkline_wire import TrunklineError, encode
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, text
+from trunkline_agentkit.prompts import as_text, json_block, plain
 from trunkline_wire.blocks import (
-    BlobRef,
     Block,
-    CodeBlock,
-    DiffBlock,
     FileBlock,
     ImageBlock,
     ResourceBlock,
-    TerminalBlock,
-    Text,
     TextBlock,
     ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
 )
 
 
@@ -38,7 +31,7 @@ def block_of(native: Obj) -> Block:
         case "redacted_thinking":
             return ThinkingBlock(text="", signature=text(native, "data"))
         case "image":
-            return _image(obj(native, "source")) or _json(native)
+            return _image(obj(native, "source")) or json_block(native)
         case "document":
             source = obj(native, "source")
             return FileBlock(
@@ -47,7 +40,7 @@ def block_of(native: Obj) -> Block:
         case "resource_link":
             return ResourceBlock(uri=text(native, "uri") or "", name=text(native, "name"))
         case _:
-            return _json(native)
+            return json_block(native)
 
 
 def _image(source: Obj) -> Block | None:
@@ -58,59 +51,30 @@ def _image(source: Obj) -> Block | None:
     return ImageBlock(media_type=media_type, data=data) if data else None
 
 
-def _json(native: Obj) -> Block:
-    return CodeBlock(text=encode(native).decode(), language="json")
-
-
 def native_content(content: list[Block]) -> str | list[Obj]:
     """A prompt's content as the CLI takes it. Raises TrunklineError `bad_params` for what can't be sent."""
     if len(content) == 1 and isinstance(content[0], TextBlock):
-        return _plain(content[0].text)
+        return plain(content[0].text)
     return [_native(block) for block in content]
 
 
 def _native(block: Block) -> Obj:
     match block:
-        case TextBlock():
-            return {"type": "text", "text": _plain(block.text)}
         case ImageBlock(url=str(url)) if block.data is None:
             return {"type": "image", "source": {"type": "url", "url": url}}
         case ImageBlock():
-            source = {"type": "base64", "media_type": block.media_type, "data": _plain(block.data)}
+            source = {"type": "base64", "media_type": block.media_type, "data": plain(block.data)}
             return {"type": "image", "source": source}
-        case FileBlock(data=None, path=str(path)):
-            return {"type": "text", "text": f"@{path}"}
-        case FileBlock():
+        case FileBlock() if block.data is not None and not (block.media_type or "text/plain").startswith("text/"):
             return _document(block)
-        case CodeBlock():
-            return {"type": "text", "text": f"```{block.language or ''}\n{_plain(block.text)}\n```"}
-        case DiffBlock():
-            return {"type": "text", "text": f"```diff\n{_plain(block.unified or block.new)}\n```"}
-        case TerminalBlock():
-            return {"type": "text", "text": f"```\n{_plain(block.output)}\n```"}
-        case ResourceBlock():
-            said = _plain(block.text) if block.text is not None else ""
-            return {"type": "text", "text": f"{block.uri}\n{said}".rstrip()}
-        case ThinkingBlock() | ToolUseBlock() | ToolResultBlock():
-            raise TrunklineError(
-                "bad_params", "a prompt can't hold thinking or tool blocks: send text, images or files"
-            )
+        case _:
+            return {"type": "text", "text": as_text(block)}
 
 
 def _document(block: FileBlock) -> Obj:
-    media_type = block.media_type or "text/plain"
-    data = _plain(block.data)
-    if media_type.startswith("text/"):
-        return {"type": "text", "text": f"<file name={(block.name or block.path or 'file')!r}>\n{data}\n</file>"}
-    source = {"type": "base64", "media_type": media_type, "data": data}
+    source = {"type": "base64", "media_type": block.media_type, "data": plain(block.data)}
     document = {"type": "document", "source": source}
     return document | ({"title": block.name} if block.name else {})
-
-
-def _plain(value: Text | None) -> str:
-    if isinstance(value, BlobRef):
-        raise TrunklineError("blob_missing", f"the content {value.sha256!r} was not fetched from the blob store")
-    return value or ""
 
 
 def result_text(content: Any) -> str:

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from trunkline_adapters.claude.native import Obj, obj, text
 from trunkline_agentkit import AgentProcess
+from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_wire import TrunklineError
 
 DEADLINE: Final = 30.0

@@ -1,6 +1,7 @@
 """What the agent's error words mean in Trunkline's codes."""
 
-from trunkline_adapters.claude.native import DIAGNOSTIC_PREFIX, Obj, items, strings, text, whole
+from trunkline_adapters.claude.native import DIAGNOSTIC_PREFIX
+from trunkline_agentkit.fields import Obj, items, strings, text, whole
 from trunkline_wire.errors import ErrorInfo
 
 _AUTH = frozenset({"authentication_failed", "oauth_org_not_allowed", "authentication_error", "permission_error"})

@@ -4,12 +4,9 @@ Measured on Claude Code 2.1.50 to 2.1.332. Every field is optional here: older C
 missing field may never raise.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Final
 
-Obj = dict[str, Any]
-"""One JSON object of the native protocol."""
-
+from trunkline_agentkit.fields import Obj, obj, text
 
 KNOWN: Final = frozenset(
     {
@@ -121,48 +118,3 @@ def kind_of(message: Obj) -> str:
         case _:
             sub = None
     return f"{main}/{sub}" if sub else main
-
-
-def as_obj(value: object) -> Obj:
-    """`value` if it is an object, else an empty one."""
-    return cast("Obj", value) if isinstance(value, dict) else {}
-
-
-def obj(message: Obj, key: str) -> Obj:
-    return as_obj(message.get(key))
-
-
-def items(message: Obj, key: str) -> list[Any]:
-    value = message.get(key)
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def objects(message: Obj, key: str) -> list[Obj]:
-    return [cast("Obj", value) for value in items(message, key) if isinstance(value, dict)]
-
-
-def strings(values: Iterable[Any]) -> list[str]:
-    return [value for value in values if isinstance(value, str)]
-
-
-def text(message: Obj, key: str) -> str | None:
-    """A string that is not empty, else None."""
-    value = message.get(key)
-    return value if isinstance(value, str) and value else None
-
-
-def whole(message: Obj, key: str) -> int | None:
-    """A number as an integer, else None."""
-    value = message.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if value == value and abs(value) < 1e18 else None  # noqa: PLR0124  # NaN is not itself
-
-
-def number(message: Obj, key: str) -> float | None:
-    value = message.get(key)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def truth(message: Obj, key: str) -> bool:
-    return message.get(key) is True

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from trunkline_adapters.claude.native import Obj, as_obj, items, obj, text
 from trunkline_adapters.claude.state import Ask
 from trunkline_adapters.claude.translate_asks import ACCEPT_EDITS, SUGGESTION
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, text
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
 

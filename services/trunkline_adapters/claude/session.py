@@ -16,9 +16,10 @@ from trunkline_adapters.claude import launch, replies
 from trunkline_adapters.claude.content import native_content
 from trunkline_adapters.claude.control import Control
 from trunkline_adapters.claude.errors import SIGN_IN
-from trunkline_adapters.claude.native import Obj, kind_of, text
+from trunkline_adapters.claude.native import kind_of
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_agentkit import AgentProcess, ConfigurableBase, Exit, Native, UserPrompt, decode_line, translate
+from trunkline_agentkit.fields import Obj, text
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
 from trunkline_wire.blocks import Json

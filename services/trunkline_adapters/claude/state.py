@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trunkline_adapters.claude.native import Obj, text
+from trunkline_agentkit.fields import Obj, text
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_wire import Data
 from trunkline_wire.blocks import Block, Choice

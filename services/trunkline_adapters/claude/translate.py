@@ -4,7 +4,7 @@ Its parts by family: `translate_session` (what the session is), `translate_turn`
 `translate_user`, `translate_tools`, `translate_asks`, `translate_system`. They share one `State`.
 """
 
-from trunkline_adapters.claude.native import KNOWN, REPEATING, Obj, kind_of, obj, text
+from trunkline_adapters.claude.native import KNOWN, REPEATING, kind_of
 from trunkline_adapters.claude.state import Ask, State, fact
 from trunkline_adapters.claude.translate_asks import answered, cancelled, requested
 from trunkline_adapters.claude.translate_session import asked, conversation_reset, replied
@@ -13,6 +13,7 @@ from trunkline_adapters.claude.translate_system import auth_status, rate_limited
 from trunkline_adapters.claude.translate_tools import progressed
 from trunkline_adapters.claude.translate_turn import lifecycle, prompted, result
 from trunkline_adapters.claude.translate_user import user
+from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_agentkit.protocol import Context, Out
 from trunkline_wire.session import Capabilities
 from trunkline_wire.turn import Delivery

@@ -2,21 +2,10 @@
 
 from typing import Final, Literal
 
-from trunkline_adapters.claude.native import (
-    PLAN_TOOL,
-    QUESTION_TOOL,
-    Obj,
-    as_obj,
-    items,
-    kind_of,
-    obj,
-    objects,
-    strings,
-    text,
-    truth,
-)
+from trunkline_adapters.claude.native import PLAN_TOOL, QUESTION_TOOL, kind_of
 from trunkline_adapters.claude.state import Ask, AskKind, State, fact
 from trunkline_adapters.claude.translate_tools import kind_of_tool, title_of
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, strings, text, truth
 from trunkline_agentkit.protocol import Out
 from trunkline_wire import Data
 from trunkline_wire.asks import (

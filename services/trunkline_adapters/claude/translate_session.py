@@ -2,22 +2,11 @@
 
 from typing import Any
 
-from trunkline_adapters.claude.native import (
-    BYPASS_MODE,
-    MODES,
-    THINKING_BUDGETS,
-    Obj,
-    items,
-    obj,
-    objects,
-    strings,
-    text,
-    truth,
-    whole,
-)
+from trunkline_adapters.claude.native import BYPASS_MODE, MODES, THINKING_BUDGETS
 from trunkline_adapters.claude.state import State, fact
 from trunkline_adapters.claude.translate_asks import reconcile
 from trunkline_adapters.claude.translate_turn import begin, interrupting
+from trunkline_agentkit.fields import Obj, items, obj, objects, strings, text, truth, whole
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.blocks import Choice
 from trunkline_wire.session import McpServer, SessionInitialized, SessionUpdated

@@ -4,11 +4,12 @@ from typing import Final
 
 from trunkline_adapters.claude.content import block_of
 from trunkline_adapters.claude.errors import api_error
-from trunkline_adapters.claude.native import SYNTHETIC_MODEL, Obj, as_obj, items, obj, strings, text, truth, whole
+from trunkline_adapters.claude.native import SYNTHETIC_MODEL
 from trunkline_adapters.claude.state import State, Stream, fact, passing
 from trunkline_adapters.claude.translate_tools import completed, started
 from trunkline_adapters.claude.translate_turn import begin, recover
 from trunkline_adapters.claude.usage import context_size_of, message_usage
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, strings, text, truth, whole
 from trunkline_agentkit.protocol import ItemEnd, Out, Piece
 from trunkline_wire.blocks import Block, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
 from trunkline_wire.turn import DeltaKind, MessageAssistant

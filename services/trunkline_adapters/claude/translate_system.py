@@ -2,11 +2,11 @@
 
 from typing import Final, Literal
 
-from trunkline_adapters.claude.native import Obj, items, obj, objects, strings, text, truth, whole
 from trunkline_adapters.claude.state import State, fact
 from trunkline_adapters.claude.translate_session import commands, init, mode_changed, title_changed
 from trunkline_adapters.claude.translate_stream import thinking_tokens
 from trunkline_adapters.claude.translate_turn import recover
+from trunkline_agentkit.fields import Obj, items, obj, objects, strings, text, truth, whole
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.session import SessionCompacted, SessionStatus, SessionUpdated
 from trunkline_wire.turn import MessageSystem, ToolSummary

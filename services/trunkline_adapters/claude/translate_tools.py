@@ -4,20 +4,9 @@ import re
 from typing import Final, cast
 
 from trunkline_adapters.claude.content import block_of, result_text
-from trunkline_adapters.claude.native import (
-    AGENT_TOOLS,
-    TOOL_KINDS,
-    Obj,
-    as_obj,
-    items,
-    number,
-    obj,
-    objects,
-    text,
-    truth,
-    whole,
-)
+from trunkline_adapters.claude.native import AGENT_TOOLS, TOOL_KINDS
 from trunkline_adapters.claude.state import State, Tool, fact
+from trunkline_agentkit.fields import Obj, as_obj, items, number, obj, objects, text, truth, whole
 from trunkline_agentkit.protocol import Out, Progress
 from trunkline_wire.blocks import Block, DiffBlock, Location, TerminalBlock, TextBlock, ToolKind
 from trunkline_wire.turn import ToolCompleted, ToolProgress, ToolStarted, ToolStatus

@@ -4,11 +4,11 @@ import msgspec
 
 from trunkline_adapters.claude.content import blocks_of
 from trunkline_adapters.claude.errors import result_error
-from trunkline_adapters.claude.native import Obj, items, obj, strings, text, truth, whole
 from trunkline_adapters.claude.state import Prompt, State, Turn, fact
 from trunkline_adapters.claude.translate_asks import withdraw_main
 from trunkline_adapters.claude.translate_tools import cancel_open
 from trunkline_adapters.claude.usage import message_usage, total, turn_cost, turn_models, window_of
+from trunkline_agentkit.fields import Obj, items, obj, strings, text, truth, whole
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.blocks import Usage
 from trunkline_wire.session import SessionStatus

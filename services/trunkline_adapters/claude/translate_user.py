@@ -1,10 +1,10 @@
 """User messages of the agent: tool results, a subagent's prompt, summaries, output of commands, echoes of ours."""
 
 from trunkline_adapters.claude.content import blocks_of
-from trunkline_adapters.claude.native import Obj, as_obj, items, obj, text, truth
 from trunkline_adapters.claude.state import State, fact
 from trunkline_adapters.claude.translate_asks import forget_tool
 from trunkline_adapters.claude.translate_tools import completed
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, text, truth
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.turn import MessageUser
 

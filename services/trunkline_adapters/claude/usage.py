@@ -1,7 +1,7 @@
 """Tokens and cost. Results carry running totals of the process; a turn's own share is what was added."""
 
-from trunkline_adapters.claude.native import Obj, as_obj, number, obj, whole
 from trunkline_adapters.claude.state import State
+from trunkline_agentkit.fields import Obj, as_obj, number, obj, whole
 from trunkline_wire.blocks import Usage
 from trunkline_wire.turn import ModelUsage
 

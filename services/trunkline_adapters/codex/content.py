@@ -2,22 +2,15 @@
 
 from typing import Any
 
-from trunkline_adapters.codex.native import Obj, as_obj, items, text
-from trunkline_wire import TrunklineError, encode
+from trunkline_agentkit.fields import Obj, as_obj, items, text
+from trunkline_agentkit.prompts import as_text, json_block, plain
+from trunkline_wire import TrunklineError
 from trunkline_wire.blocks import (
-    BlobRef,
     Block,
-    CodeBlock,
-    DiffBlock,
     FileBlock,
     ImageBlock,
     ResourceBlock,
-    TerminalBlock,
-    Text,
     TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
 )
 
 
@@ -58,10 +51,6 @@ def _image(native: Obj) -> Block | None:
     return ImageBlock(media_type=text(native, "mimeType") or "image/png", data=data) if data else None
 
 
-def json_block(native: Any) -> Block:
-    return CodeBlock(text=encode(native).decode(), language="json")
-
-
 def result_blocks(result: Obj) -> list[Block]:
     """The content of an MCP tool's result."""
     return blocks_of(items(result, "content"))
@@ -84,40 +73,26 @@ def plain_text(content: list[Block]) -> str:
 
 def _native(block: Block) -> Obj:
     match block:
-        case TextBlock():
-            return _text(_plain(block.text))
         case ImageBlock(url=str(url)) if block.data is None:
             return {"type": "image", "url": url}
         case ImageBlock():
-            return {"type": "image", "url": f"data:{block.media_type};base64,{_plain(block.data)}"}
+            return {"type": "image", "url": f"data:{block.media_type};base64,{plain(block.data)}"}
         case FileBlock(data=None, path=str(path)) if (block.media_type or "").startswith("image/"):
             return {"type": "localImage", "path": path}
         case FileBlock(data=None, path=str(path)):
             return {"type": "mention", "name": block.name or path.rpartition("/")[2], "path": path}
         case FileBlock():
             return _file(block)
-        case CodeBlock():
-            return _text(f"```{block.language or ''}\n{_plain(block.text)}\n```")
-        case DiffBlock():
-            return _text(f"```diff\n{_plain(block.unified or block.new)}\n```")
-        case TerminalBlock():
-            return _text(f"```\n{_plain(block.output)}\n```")
-        case ResourceBlock():
-            said = _plain(block.text) if block.text is not None else ""
-            return _text(f"{block.uri}\n{said}".rstrip())
-        case ThinkingBlock() | ToolUseBlock() | ToolResultBlock():
-            raise TrunklineError(
-                "bad_params", "a prompt can't hold thinking or tool blocks: send text, images or files"
-            )
+        case _:
+            return _text(as_text(block))
 
 
 def _file(block: FileBlock) -> Obj:
     media_type = block.media_type or "text/plain"
-    data = _plain(block.data)
     if media_type.startswith("image/"):
-        return {"type": "image", "url": f"data:{media_type};base64,{data}"}
+        return {"type": "image", "url": f"data:{media_type};base64,{plain(block.data)}"}
     if media_type.startswith("text/"):
-        return _text(f"<file name={(block.name or block.path or 'file')!r}>\n{data}\n</file>")
+        return _text(as_text(block))
     raise TrunklineError(
         "bad_params", f"Codex takes no {media_type!r}: send text or an image, or the path of a file on its host"
     )
@@ -125,9 +100,3 @@ def _file(block: FileBlock) -> Obj:
 
 def _text(said: str) -> Obj:
     return {"type": "text", "text": said, "text_elements": []}
-
-
-def _plain(value: Text | None) -> str:
-    if isinstance(value, BlobRef):
-        raise TrunklineError("blob_missing", f"the content {value.sha256!r} was not fetched from the blob store")
-    return value or ""

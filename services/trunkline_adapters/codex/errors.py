@@ -2,7 +2,7 @@
 
 from typing import Any, Final, Literal
 
-from trunkline_adapters.codex.native import Obj, as_obj, text, whole
+from trunkline_agentkit.fields import Obj, as_obj, text, whole
 from trunkline_wire import TrunklineError
 from trunkline_wire.errors import ErrorInfo
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from trunkline_adapters.codex.native import Obj, obj, objects, text, truth
+from trunkline_agentkit.fields import Obj, obj, objects, text, truth
 
 _ITEMS: Final = {
     "agent_message": "agentMessage",

@@ -8,7 +8,6 @@ from typing import Final
 from trunkline_adapters.codex import exec_launch
 from trunkline_adapters.codex.content import plain_text
 from trunkline_adapters.codex.exec_messages import kind_of, messages
-from trunkline_adapters.codex.native import Obj, text
 from trunkline_adapters.codex.state import fact
 from trunkline_adapters.codex.translate import CodexTranslator
 from trunkline_agentkit import (
@@ -22,6 +21,7 @@ from trunkline_agentkit import (
     decode_line,
     translate,
 )
+from trunkline_agentkit.fields import Obj, text
 from trunkline_wire import TrunklineError
 from trunkline_wire.work import NativeMessage
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from trunkline_adapters.codex.native import Obj, objects, text
+from trunkline_agentkit.fields import Obj, objects, text
 from trunkline_wire import TrunklineError
 
 Request = Callable[[str, Any], Awaitable[Obj]]

@@ -1,7 +1,7 @@
 """Which call a sub-agent's thread belongs to. Codex names the thread only when the call is over, after its first messages."""
 
-from trunkline_adapters.codex.native import Obj, obj, objects, text
 from trunkline_adapters.codex.state import State
+from trunkline_agentkit.fields import Obj, obj, objects, text
 
 
 def lane_of(state: State, method: str, params: Obj) -> str | None:

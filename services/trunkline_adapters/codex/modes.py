@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from trunkline_adapters.codex.native import Obj, obj, text
+from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_wire import TrunklineError
 from trunkline_wire.blocks import Choice
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from trunkline_adapters.codex.native import Obj, items, obj, objects, strings
 from trunkline_adapters.codex.state import Ask
 from trunkline_adapters.codex.translate_asks import (
     ACCEPT_ALWAYS,
@@ -12,6 +11,7 @@ from trunkline_adapters.codex.translate_asks import (
     NETWORK,
     RESULT,
 )
+from trunkline_agentkit.fields import Obj, items, obj, objects, strings
 from trunkline_wire import TrunklineError, encode
 from trunkline_wire.asks import AskDecided
 

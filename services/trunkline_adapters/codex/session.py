@@ -11,7 +11,7 @@ from trunkline_adapters.codex.content import native_content
 from trunkline_adapters.codex.errors import SIGN_IN, refusal
 from trunkline_adapters.codex.history import turn_of
 from trunkline_adapters.codex.link import Link
-from trunkline_adapters.codex.native import ASKING, Obj, as_obj, obj, text
+from trunkline_adapters.codex.native import ASKING
 from trunkline_adapters.codex.state import Ask
 from trunkline_adapters.codex.translate import CodexTranslator
 from trunkline_adapters.codex.translate_asks import answer_of
@@ -27,6 +27,7 @@ from trunkline_agentkit import (
     translate,
     unsupported,
 )
+from trunkline_agentkit.fields import Obj, as_obj, obj, text
 from trunkline_agentkit.jsonrpc import id_key
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from trunkline_adapters.codex.native import Obj, text
 from trunkline_adapters.codex.usage import Counts
+from trunkline_agentkit.fields import Obj, text
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_wire import Data
 from trunkline_wire.blocks import Block, Choice

@@ -3,7 +3,7 @@
 from typing import Final
 
 from trunkline_adapters.codex.content import blocks_of, json_block, result_blocks
-from trunkline_adapters.codex.native import Obj, as_obj, items, obj, objects, text, whole
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text, whole
 from trunkline_wire.blocks import Block, DiffBlock, ImageBlock, Location, TerminalBlock, TextBlock, ToolKind
 from trunkline_wire.turn import ToolCompleted, ToolStarted, ToolStatus
 from trunkline_wire.work import FileChanged

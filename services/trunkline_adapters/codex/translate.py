@@ -17,8 +17,9 @@ from trunkline_adapters.codex import (
     translate_turn,
 )
 from trunkline_adapters.codex.lanes import lane_of
-from trunkline_adapters.codex.native import ASKING, KNOWN, REALTIME, TRANSLATED, Obj, kind_of, obj, objects, text
+from trunkline_adapters.codex.native import ASKING, KNOWN, REALTIME, TRANSLATED, kind_of
 from trunkline_adapters.codex.state import Ask, Known, State, Turn, fact
+from trunkline_agentkit.fields import Obj, obj, objects, text
 from trunkline_agentkit.protocol import Context, Out
 from trunkline_wire import encode
 from trunkline_wire.session import Capabilities, SessionCompacted

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from trunkline_adapters.codex import tools
-from trunkline_adapters.codex.native import Obj, items, obj, objects, strings, text, truth
 from trunkline_adapters.codex.state import Ask, AskKind, Open, State, fact
+from trunkline_agentkit.fields import Obj, items, obj, objects, strings, text, truth
 from trunkline_agentkit.protocol import Out
 from trunkline_wire import Data, encode
 from trunkline_wire.asks import (

@@ -1,8 +1,9 @@
 """How turns begin: which of our requests each belongs to, and what a beginning ends."""
 
 from trunkline_adapters.codex.content import blocks_of
-from trunkline_adapters.codex.native import BEGINNING, Obj, items, obj, text
+from trunkline_adapters.codex.native import BEGINNING
 from trunkline_adapters.codex.state import Beginning, State, Turn, fact
+from trunkline_agentkit.fields import Obj, items, obj, text
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.asks import AskWithdrawn
 from trunkline_wire.session import SessionStatus

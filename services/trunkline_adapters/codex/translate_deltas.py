@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from trunkline_adapters.codex.native import Obj, text, whole
 from trunkline_adapters.codex.state import Open, State, passing
 from trunkline_adapters.codex.translate_begin import begin, recover
+from trunkline_agentkit.fields import Obj, text, whole
 from trunkline_agentkit.protocol import Out, Piece, Progress
 from trunkline_wire.turn import DeltaKind, ToolProgress
 

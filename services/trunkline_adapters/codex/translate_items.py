@@ -4,10 +4,11 @@ from typing import Final
 
 from trunkline_adapters.codex import tools
 from trunkline_adapters.codex.content import blocks_of
-from trunkline_adapters.codex.native import Obj, items, kind_of, obj, objects, strings, text, whole
+from trunkline_adapters.codex.native import kind_of
 from trunkline_adapters.codex.state import Open, State, fact, passing
 from trunkline_adapters.codex.translate_asks import settle
 from trunkline_adapters.codex.translate_begin import begin, recover
+from trunkline_agentkit.fields import Obj, items, obj, objects, strings, text, whole
 from trunkline_agentkit.protocol import ItemEnd, Out
 from trunkline_wire.blocks import Block, TerminalBlock, TextBlock, ThinkingBlock
 from trunkline_wire.session import SessionCompacted, SessionStatus

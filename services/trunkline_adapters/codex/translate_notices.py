@@ -2,9 +2,9 @@
 
 from typing import Final, Literal
 
-from trunkline_adapters.codex.native import Obj, obj, objects, text, truth, whole
 from trunkline_adapters.codex.state import State, fact
 from trunkline_adapters.codex.translate_begin import recover
+from trunkline_agentkit.fields import Obj, obj, objects, text, truth, whole
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.session import McpServer, SessionStatus, SessionUpdated
 from trunkline_wire.turn import MessageSystem

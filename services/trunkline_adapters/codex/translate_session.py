@@ -3,11 +3,12 @@
 from typing import Any, Final
 
 from trunkline_adapters.codex import modes
-from trunkline_adapters.codex.native import OPENING, Obj, obj, objects, text, truth
+from trunkline_adapters.codex.native import OPENING
 from trunkline_adapters.codex.state import State, fact
 from trunkline_adapters.codex.translate_begin import answered, begin
 from trunkline_adapters.codex.translate_items import completed as item_completed
 from trunkline_adapters.codex.translate_turn import completed as turn_completed
+from trunkline_agentkit.fields import Obj, obj, objects, text, truth
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.blocks import Choice
 from trunkline_wire.session import SessionInitialized, SessionUpdated

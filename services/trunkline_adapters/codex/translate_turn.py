@@ -7,12 +7,12 @@ import msgspec
 
 from trunkline_adapters.codex.errors import error_info, outcome_of
 from trunkline_adapters.codex.modes import PLAN
-from trunkline_adapters.codex.native import Obj, obj, objects, text, truth, whole
 from trunkline_adapters.codex.state import Ask, State, Turn, fact
 from trunkline_adapters.codex.translate_asks import PLAN_OPTIONS, withdraw
 from trunkline_adapters.codex.translate_begin import begin, recover
 from trunkline_adapters.codex.translate_items import break_off, close_open
 from trunkline_adapters.codex.usage import added, counts, plus, usage_of
+from trunkline_agentkit.fields import Obj, obj, objects, text, truth, whole
 from trunkline_agentkit.protocol import Out
 from trunkline_wire import decode_json
 from trunkline_wire.asks import PlanProposed

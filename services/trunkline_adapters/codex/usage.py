@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from trunkline_adapters.codex.native import Obj, whole
+from trunkline_agentkit.fields import Obj, whole
 from trunkline_wire.blocks import Usage
 
 _COUNTS: Final = ("inputTokens", "cachedInputTokens", "cacheWriteInputTokens", "outputTokens", "reasoningOutputTokens")
