@@ -24,6 +24,7 @@ from prometheus_client import REGISTRY
 
 from trunkline_bus import topology as streams
 from trunkline_bus.connection import Bus, BusSettings
+from trunkline_bus.tasks import end
 from trunkline_service.discovery import discoverable
 from trunkline_service.health import Health, HealthServer
 from trunkline_service.logs import configure_logging
@@ -154,11 +155,10 @@ async def _until_stopped(main: Main[S], service: Service[S], drain_s: float) -> 
         if ended.done():
             ended.result()
     finally:
-        for each in (stop, ended, task):
+        for each in (stop, ended):
             each.cancel()
         await asyncio.gather(stop, ended, return_exceptions=True)
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await end(task)
 
 
 async def _connected(

@@ -18,6 +18,7 @@ from typing import Any, Self
 import aiohttp
 import psutil
 
+from trunkline_bus.tasks import end
 from trunkline_wire import TrunklineError
 
 Frame = dict[str, Any]
@@ -178,9 +179,7 @@ class Client:
     async def close(self) -> None:
         await self._ws.close()
         await self._session.close()
-        self._pump.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._pump
+        await end(self._pump)
 
     async def __aenter__(self) -> Self:
         return self

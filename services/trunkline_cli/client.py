@@ -1,12 +1,12 @@
 """One connection to a gateway: calls with their answers, and events by subscription. Nothing here reconnects."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Self, cast
 
 import aiohttp
 
+from trunkline_bus.tasks import end
 from trunkline_cli.discovery import Address
 from trunkline_wire import ERRORS, TrunklineError, decode_json, encode
 
@@ -98,9 +98,7 @@ class GatewayClient:
             yield frame
 
     async def close(self) -> None:
-        self._reader.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reader
+        await end(self._reader)
         await self._ws.close()
         await self._http.close()
 

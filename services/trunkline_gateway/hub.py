@@ -1,12 +1,12 @@
 """The channels: opened with the first subscription, closed after the last."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from trunkline_bus.connection import Bus
 from trunkline_bus.stored import Stored
+from trunkline_bus.tasks import end
 from trunkline_gateway.channel import Channel
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.directory import Directory
@@ -39,9 +39,7 @@ class Hub:
             self._users[session] -= 1
             if not self._users[session]:
                 del self._users[session], self._channels[session]
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+                await end(task)
 
     def on_stored(self, session: str, stored: Stored) -> None:
         for key in (session, None):

@@ -1,11 +1,11 @@
 """The composition root of the projector."""
 
 import asyncio
-import contextlib
 
 from trunkline_bus.connection import Bus
 from trunkline_bus.feed import Feed
 from trunkline_bus.projection import Projection
+from trunkline_bus.tasks import end
 from trunkline_projector.histories import PagesView
 from trunkline_projector.sessions import SessionsView
 from trunkline_projector.shifts import Role, take_shifts
@@ -73,7 +73,5 @@ async def run_app(service: Service[Settings]) -> None:
         if shifts.done():
             shifts.result()
     finally:
-        for task in (shifts, stopping):
-            task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await shifts
+        stopping.cancel()
+        await end(shifts)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from trunkline_bus.tasks import end
 from trunkline_supervisor import processes
 from trunkline_supervisor.backoff import Restarts
 
@@ -103,9 +104,7 @@ class Child:
             self.last_exit = await process.wait()
         finally:
             self.ready.clear()
-            becoming.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await becoming
+            await end(becoming)
             # What the service started in its group must not meet its successor.
             processes.kill_group(process.pid)
 

@@ -75,9 +75,10 @@ class Replica:
     async def _kill(self) -> None:
         assert self._task is not None
         self._task.cancel()
+        await asyncio.wait([self._task])  # unlike an await of the task, it tells a kill from the caller's own end
         # One that ended by itself is a fault of the service, and no kill hides it.
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        if not self._task.cancelled():
+            self._task.result()
 
     def _launch(self) -> None:
         self._task = asyncio.create_task(self._run())

@@ -34,11 +34,6 @@ S = TypeVar("S", NatsServer, NatsCluster)
 BATCH: Final = 20
 """Seeds that are played at the same time, under the same faults."""
 
-LOG: Final = 80
-"""Seeds of the long forms that share a log. A replica that starts reads every session's desk: with hundreds of them in
-the one process of a test, all replicas were killed before they were ready.
-"""
-
 SETTLED_S: Final = 90.0
 
 
@@ -49,11 +44,14 @@ def settings(chaos_home: Path) -> PermissionsSettings:
     return made
 
 
-def batches(count: int, first: int = 0) -> Iterator[Sequence[int]]:
-    """The seeds, `count` from CHAOS_SEED plus `first` on, in batches."""
-    first += int(os.environ.get("CHAOS_SEED", "0"))
-    for start in range(first, first + count, BATCH):
-        yield range(start, min(start + BATCH, first + count))
+def _first() -> int:
+    return int(os.environ.get("CHAOS_SEED", "0"))
+
+
+def batches(count: int) -> Iterator[Sequence[int]]:
+    """The seeds, `count` from CHAOS_SEED on, in batches."""
+    for start in range(_first(), _first() + count, BATCH):
+        yield range(start, min(start + BATCH, _first() + count))
 
 
 class Watch:
@@ -185,7 +183,7 @@ async def started(server: S) -> AsyncGenerator[S]:
         await asyncio.to_thread(server.stop)
 
 
-async def one_server(settings: PermissionsSettings, count: int, first: int = 0) -> None:
+async def one_server(settings: PermissionsSettings, count: int) -> None:
     async with started(NatsServer(sync_interval="always")) as server:
         async with Bus.open(BusSettings(url=server.url)) as bus:
             await topology.apply(bus.js)
@@ -199,13 +197,13 @@ async def one_server(settings: PermissionsSettings, count: int, first: int = 0) 
             pass
 
         faults = 0
-        for number, seeds in enumerate(batches(count, first)):
+        for number, seeds in enumerate(batches(count)):
             upset = kill if number % 2 else spare
             faults += await batch(server.url, [server.url] * 3, settings, seeds, upset)
         assert faults > count // BATCH
 
 
-async def three_servers(settings: PermissionsSettings, count: int, first: int = 0) -> None:
+async def three_servers(settings: PermissionsSettings, count: int) -> None:
     async with started(NatsCluster(sync_interval="always")) as cluster:
         async with Bus.open(BusSettings(url=cluster.url)) as bus:
             await topology.apply(bus.js, replicas=3)
@@ -219,7 +217,7 @@ async def three_servers(settings: PermissionsSettings, count: int, first: int = 
             await asyncio.to_thread(cluster.wait_ready, 60.0)
 
         faults = 0
-        for seeds in batches(count, first):
+        for seeds in batches(count):
             faults += await batch(cluster.url, cluster.urls, settings, seeds, depose)
         assert faults > 0
 
@@ -235,12 +233,10 @@ async def test_every_ask_ends_once_while_leaders_die(settings: PermissionsSettin
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 async def test_four_hundred_seeds_on_one_server(settings: PermissionsSettings) -> None:
-    for first in range(0, 400, LOG):
-        await one_server(settings, LOG, first)
+    await one_server(settings, 400)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 async def test_a_hundred_seeds_on_three_servers(settings: PermissionsSettings) -> None:
-    for first in range(0, 100, 50):
-        await three_servers(settings, 50, first)
+    await three_servers(settings, 100)
