@@ -28,22 +28,25 @@ setup:
 up *args: setup
     @trunkline up "$@"
 
-# run the tests: everything, with the real agents, coverage checked (`just test tests/unit` for a part)
+# run the tests: everything, with the real agents (`just test tests/unit` for a part)
 test *args: setup agents
     #!/usr/bin/env bash
     set -euo pipefail
     if [ $# -gt 0 ]; then exec pytest "$@"; fi
-    rm -f .coverage .coverage.*
     code=0
-    pytest -q -n 2 --dist loadfile --durations=12 --cov --cov-report= --cov-fail-under=0 || code=$?
+    pytest -q -n 2 --dist loadfile --durations=12 || code=$?
     if [ $code -eq 1 ]; then
         # Two cores run two files and several servers at a time: what failed there has to pass by itself.
         echo "once more, alone: what failed beside other tests" >&2
         pytest -q --last-failed --last-failed-no-failures none
-    elif [ $code -ne 0 ]; then
+    else
         exit $code
     fi
-    coverage report | grep '^TOTAL'
+
+# run the tests and count the lines they reach, in every process (twice as slow, so not what CI runs)
+cover: setup agents
+    rm -f .coverage .coverage.*
+    pytest -q -n 2 --dist loadfile --cov --cov-report=
 
 # check style, types and import contracts
 lint: setup
