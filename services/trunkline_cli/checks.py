@@ -208,4 +208,5 @@ async def _agents() -> AsyncIterator[Finding]:
         if probed.error is not None:
             yield Finding(check=name, state="warn", found=probed.error, advice="install it to use this adapter")
         else:
-            yield Finding(check=name, state="ok", found=f"{probed.version or 'unknown version'} at {probed.path}")
+            found = f"{probed.version or 'unknown version'} at {probed.path}" if probed.path else probed.note or ""
+            yield Finding(check=name, state="ok", found=found)

@@ -14,10 +14,11 @@ PROBE_S = 20.0
 
 
 class Probed(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent's program and version, or why there is none."""
+    """An agent's program and version, or why there is none. `note`: what else there is to know."""
 
     path: str | None = None
     version: str | None = None
+    note: str | None = None
     error: str | None = None
 
 
@@ -30,4 +31,4 @@ async def probe(adapter: "BackendAdapter") -> Probed:
         return Probed(error=str(error))
     except TimeoutError:
         return Probed(error=f"timeout: the program did not say its version within {PROBE_S:g} s")
-    return Probed(path=str(found.path) if found.path else None, version=found.version)
+    return Probed(path=found.path, version=found.version, note=found.note)

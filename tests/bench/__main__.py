@@ -10,7 +10,7 @@ import nats
 import uvloop
 from nats.aio.client import Client
 from rich.console import Console
-from tests.bench import appends, fanout, idle, pipeline, projecting, reading, replay
+from tests.bench import appends, fanout, idle, pipeline, projecting, reading, replay, updates
 from tests.bench.report import Figure
 
 from trunkline_bus import topology
@@ -58,6 +58,7 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "idle": lambda: once(idle.measure),
     "pipeline": lambda: once(pipeline.measure),
     "fanout": lambda: once(fanout.measure),
+    "updates": lambda: once(updates.measure),
 }
 
 ON_REQUEST = {"replay-full"}

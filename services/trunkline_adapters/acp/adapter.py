@@ -65,7 +65,7 @@ class AcpAdapter:
         return await self._start(start)
 
     async def probe(self) -> Installed:
-        """The first agent that is installed, of those with a profile."""
+        """The first agent that is installed, of those with a profile; there may be none, as a session may name its own program."""
         known = profiles(self._source.get(DIRECTORY_VARIABLE))
         for name, profile in sorted(known.items()):
             try:
@@ -73,11 +73,7 @@ class AcpAdapter:
             except TrunklineError:
                 continue
             return Installed(path=found[0])
-        raise TrunklineError(
-            "agent_not_found",
-            f"none of the known ACP agents is installed ({', '.join(sorted(known))}); any other runs with `--command`",
-            adapter=self.name,
-        )
+        return Installed(note=f"none of {', '.join(sorted(known))} is installed; any other agent runs with `--command`")
 
     async def close(self) -> None:
         pass

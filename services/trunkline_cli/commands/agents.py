@@ -40,6 +40,7 @@ async def _agents(as_json: bool) -> int:
                     "title": adapter.manifest.title,
                     "capabilities": adapter.capabilities,
                     "path": probed.path,
+                    "note": probed.note,
                     "version": probed.version,
                     "error": probed.error,
                 }
@@ -47,6 +48,6 @@ async def _agents(as_json: bool) -> int:
         return 0
     table(
         ["adapter", "agent", "version", "program"],
-        [[a.name, a.manifest.title, p.version or "", p.path or p.error or ""] for a, p in found],
+        [[a.name, a.manifest.title, p.version or "", p.path or p.note or p.error or ""] for a, p in found],
     )
     return 0
