@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import nats.errors
+
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import Reader
 from trunkline_bus.stored import Stored
@@ -15,7 +17,7 @@ from trunkline_testkit.chaos.points import Mark, Point, Tally, kind_of
 from trunkline_testkit.chaos.stage import Part, Stage
 from trunkline_testkit.nats_cluster import NatsCluster
 from trunkline_testkit.proxy import Action, NatsProxy, Passing
-from trunkline_wire import Data, Spawn, encode, make_command, subjects, timestamp
+from trunkline_wire import Data, Spawn, TrunklineError, encode, make_command, subjects, timestamp
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.commands import Prompt
 from trunkline_wire.ids import new_command_id, new_event_id, new_session_id
@@ -113,9 +115,16 @@ class Ground:
         return session
 
     async def command(self, session: str, args: Data, id: str | None = None, target: str | None = None) -> str:
+        """Sends it, again and again with the same id until it is in the log."""
         command = make_command(args, id=id or new_command_id(), session=session, time=timestamp(), target=target)
-        await self.bus.js_cmd.publish(subjects.command(session, "tester"), encode(command))
-        return command.id
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                try:
+                    await self.bus.js_cmd.publish(subjects.command(session, "tester"), encode(command))
+                except (nats.errors.Error, TrunklineError, TimeoutError, OSError):
+                    await asyncio.sleep(0.05)
+                else:
+                    return command.id
 
     async def prompt(self, session: str, text: str, id: str | None = None) -> str:
         return await self.command(session, Prompt(content=[TextBlock(text=text)]), id)
