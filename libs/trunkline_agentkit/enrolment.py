@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
+from trunkline_agentkit.agents import ManyAgents, agents_of
 from trunkline_agentkit.protocol import BackendAdapter
 from trunkline_agentkit.workers import WorkerMark
 from trunkline_bus import kv
 from trunkline_bus.connection import Bus
-from trunkline_wire import TrunklineError, encode, subjects
+from trunkline_wire import encode, subjects
 
 log = logging.getLogger(__name__)
 
@@ -54,14 +55,15 @@ async def _describe(adapter: BackendAdapter) -> dict[str, Any]:
         "name": adapter.name,
         "title": adapter.manifest.title,
         "protocol": adapter.manifest.protocol,
+        "way": adapter.manifest.way,
         "capabilities": adapter.capabilities,
     }
     try:
         async with asyncio.timeout(_PROBE_WITHIN):
-            installed = await adapter.probe()
-    except TrunklineError as error:
-        return found | {"error": {"code": error.code, "message": error.message}}
+            agents = await agents_of(adapter)
     except Exception as error:
         log.exception("probe_failed", extra={"adapter": adapter.name})
         return found | {"error": {"code": "internal", "message": repr(error)}}
-    return found | {"path": installed.path, "version": installed.version}
+    if isinstance(adapter, ManyAgents):
+        return found | {"agents": agents}
+    return found | {"agents": agents, "path": agents[0].path, "version": agents[0].version, "error": agents[0].error}

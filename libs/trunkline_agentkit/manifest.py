@@ -2,10 +2,17 @@
 
 import tomllib
 from importlib import resources
+from typing import Final, Literal, get_args
 
 import msgspec
 
 from trunkline_wire import TrunklineError
+
+Way = Literal["native", "acp", "headless", "terminal"]
+"""How an agent is spoken with."""
+
+WAYS: Final[tuple[Way, ...]] = get_args(Way)
+"""The best first, for an agent that can be run in several ways."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,8 +26,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     protocol: str
     """What is spoken with the agent, in words: `stream-json over stdio`."""
     program: str = ""
+    way: Way = "native"
     install: str = ""
     """What to do where the program is missing; the end of an `agent_not_found` message."""
+    login: str = ""
+    """The command that signs in."""
+    signs: tuple[str, ...] = ()
+    """What shows that somebody signed in: variables as `$NAME`, files as `~/path` or `$NAME/path`. Never read."""
     tested_versions: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     """Names of environment variables that the agent gets from the worker's; a `*` at the end takes every name that starts so."""

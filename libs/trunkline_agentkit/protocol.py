@@ -132,11 +132,8 @@ class UserPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent's program; no path where the session itself names one, and `note` for people then."""
-
-    path: str | None = None
+    path: str
     version: str | None = None
-    note: str | None = None
 
 
 class BackendSession(Protocol):

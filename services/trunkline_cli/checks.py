@@ -199,14 +199,11 @@ async def _log(home: Path, state: RunningState) -> Finding:
 
 
 async def _agents() -> AsyncIterator[Finding]:
-    from trunkline_agentkit.registry import load_all
-    from trunkline_cli.probing import probe
+    from trunkline_cli.probing import survey
 
-    for adapter in load_all().values():
-        probed = await probe(adapter)
-        name = f"agent {adapter.name}"
-        if probed.error is not None:
-            yield Finding(check=name, state="warn", found=probed.error, advice="install it to use this adapter")
-        else:
-            found = f"{probed.version or 'unknown version'} at {probed.path}" if probed.path else probed.note or ""
-            yield Finding(check=name, state="ok", found=found)
+    for one in await survey():
+        agent, name = one.agent, f"agent {one.agent.name} ({one.adapter.name})"
+        if agent.error is None:
+            yield Finding(check=name, state="ok", found=f"{agent.version or 'unknown version'} at {agent.path}")
+        elif agent.profile is None:
+            yield Finding(check=name, state="warn", found=str(agent.error.message), advice="install it to use it")

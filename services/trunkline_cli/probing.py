@@ -1,34 +1,78 @@
-"""Looking for the agents' programs."""
+"""Looking for the agents' programs, by every adapter that is installed here."""
 
 import asyncio
-from typing import TYPE_CHECKING
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from trunkline_wire import TrunklineError
-
 if TYPE_CHECKING:
+    from trunkline_agentkit.agents import Agent
     from trunkline_agentkit.protocol import BackendAdapter
 
-PROBE_S = 20.0
+PROBE_S: Final = 20.0
+VERSION_S: Final = 15.0
+_VERSION: Final = re.compile(rb"\d+\.\d+(?:[.+-]?\w+)*")
 
 
-class Probed(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent's program and version, or why there is none. `note`: what else there is to know."""
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent and an adapter that runs it, or could."""
 
-    path: str | None = None
-    version: str | None = None
-    note: str | None = None
-    error: str | None = None
+    adapter: "BackendAdapter"
+    agent: "Agent"
 
 
-async def probe(adapter: "BackendAdapter") -> Probed:
-    """Ask an adapter for its agent; whatever hinders it is the answer, too."""
+async def survey() -> list[Found]:
+    """All agents that the adapters know, by name and then the best way first. Whatever hinders one is its `error`."""
+    from trunkline_agentkit.manifest import WAYS
+    from trunkline_agentkit.registry import load_all
+
+    found = await asyncio.gather(*(_ask(adapter) for adapter in load_all().values()))
+    return sorted(
+        (one for some in found for one in some), key=lambda one: (one.agent.name, WAYS.index(one.adapter.manifest.way))
+    )
+
+
+async def _ask(adapter: "BackendAdapter") -> list[Found]:
+    from trunkline_agentkit.agents import Agent, agents_of
+    from trunkline_wire import ErrorInfo
+
     try:
         async with asyncio.timeout(PROBE_S):
-            found = await adapter.probe()
-    except TrunklineError as error:
-        return Probed(error=str(error))
+            agents = await agents_of(adapter)
     except TimeoutError:
-        return Probed(error=f"timeout: the program did not say its version within {PROBE_S:g} s")
-    return Probed(path=found.path, version=found.version, note=found.note)
+        late = ErrorInfo(code="timeout", message=f"the program did not say its version within {PROBE_S:g} s")
+        agents = [Agent(name=adapter.name, title=adapter.manifest.title, error=late)]
+    return [Found(adapter=adapter, agent=agent) for agent in await asyncio.gather(*map(_with_version, agents))]
+
+
+async def _with_version(agent: "Agent") -> "Agent":
+    if agent.path is None or agent.version is not None:
+        return agent
+    return msgspec.structs.replace(agent, version=await program_version(agent.path))
+
+
+async def program_version(path: str) -> str | None:
+    """What a program says of its version; None where it says none in time."""
+    process = await asyncio.create_subprocess_exec(
+        path,
+        "--version",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())},
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(VERSION_S):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    seen = _VERSION.search(output)
+    return seen.group().decode() if seen and process.returncode == 0 else None

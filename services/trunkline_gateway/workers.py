@@ -15,12 +15,27 @@ from trunkline_wire.subjects import KV_WORKERS
 log = logging.getLogger(__name__)
 
 
+class InstalledAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An agent that an adapter can run on a host, or why it can't. `profile` is what a session names it by."""
+
+    name: str
+    title: str | None = None
+    profile: str | None = None
+    path: str | None = None
+    version: str | None = None
+    error: ErrorInfo | None = None
+    login: str = ""
+    signed_in: bool = False
+
+
 class InstalledAdapter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An adapter on a host: its agent's version and program, or why it can't be used."""
 
     name: str
     title: str | None = None
     protocol: str | None = None
+    way: str = "native"
+    agents: list[InstalledAgent] = []
     capabilities: Capabilities | None = None
     version: str | None = None
     path: str | None = None
@@ -82,6 +97,11 @@ class Workers:
 
     def all(self) -> list[Worker]:
         return sorted(self._known.values(), key=lambda worker: (worker.host, worker.worker))
+
+    def adapters(self, host: str) -> list[InstalledAdapter]:
+        """The adapters of one host, each once."""
+        workers = [worker for worker in self.all() if worker.host == host]
+        return list({adapter.name: adapter for worker in workers for adapter in worker.adapters}.values())
 
     def processes(self, host: str) -> set[WorkerProcess]:
         """The worker processes of one host."""

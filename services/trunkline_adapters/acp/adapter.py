@@ -11,7 +11,8 @@ from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE, profiles
 from trunkline_adapters.acp.session import AcpSession
 from trunkline_adapters.acp.translate import AcpTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
-from trunkline_wire import TrunklineError
+from trunkline_agentkit.agents import Agent, signed_in
+from trunkline_wire import ErrorInfo, TrunklineError
 from trunkline_wire.session import Capabilities
 
 CAPABILITIES: Final = Capabilities(
@@ -65,7 +66,7 @@ class AcpAdapter:
         return await self._start(start)
 
     async def probe(self) -> Installed:
-        """The first agent that is installed, of those with a profile; there may be none, as a session may name its own program."""
+        """The first agent that is installed, of those with a profile."""
         known = profiles(self._source.get(DIRECTORY_VARIABLE))
         for name, profile in sorted(known.items()):
             try:
@@ -73,7 +74,30 @@ class AcpAdapter:
             except TrunklineError:
                 continue
             return Installed(path=found[0])
-        return Installed(note=f"none of {', '.join(sorted(known))} is installed; any other agent runs with `--command`")
+        raise TrunklineError(
+            "agent_not_found",
+            f"none of the known ACP agents is installed ({', '.join(sorted(known))}); any other runs with `--command`",
+            adapter=self.name,
+        )
+
+    async def agents(self) -> list[Agent]:
+        """One a profile."""
+        found: list[Agent] = []
+        for name, profile in sorted(profiles(self._source.get(DIRECTORY_VARIABLE)).items()):
+            agent = Agent(
+                name=name,
+                title=profile.title,
+                profile=name,
+                login=profile.login,
+                signed_in=signed_in(profile.signs, self._source),
+            )
+            try:
+                path = launch.program(name, profile, self.manifest, self._source)[0]
+            except TrunklineError as error:
+                found.append(msgspec.structs.replace(agent, error=ErrorInfo.of(error)))
+            else:
+                found.append(msgspec.structs.replace(agent, path=path))
+        return found
 
     async def close(self) -> None:
         pass

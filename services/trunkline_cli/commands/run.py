@@ -16,23 +16,24 @@ Examples:
   git diff | trunkline run claude              the prompt from a pipe
   trunkline run claude "Refactor" --detach     print the session's id and leave it running
   trunkline run demo --json "hello"            every event as a line of JSON
-  trunkline run pty --command "aider --no-git"
+  trunkline run acp --command "my-agent --acp" any program that speaks the Agent Client Protocol
+  trunkline run acp --agent gemini             an agent by one adapter and no other
 
 Leaving (Ctrl-D) ends nothing: `trunkline attach last` comes back. Exit code: 0 when the turn succeeded, 1 when not,
-130 after Ctrl-C. `trunkline agents` lists the adapters.
+130 after Ctrl-C. `trunkline agents` lists the agents that are installed, and how each is spoken with.
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("adapter")
+@click.argument("name", metavar="AGENT")
 @click.argument("prompt", required=False)
 @click.option("--cwd", type=click.Path(path_type=Path), help="The agent's directory (default: this one).")
 @click.option("--model", help="The model, as the agent calls it.")
 @click.option("--mode", help="The permission mode, as the agent calls it.")
 @click.option("--thinking", type=click.Choice(["off", "low", "medium", "high", "max"]), help="How much to think.")
 @click.option("--title", help="A name for lists.")
-@click.option("--agent", help="Which agent the adapter shall start (for adapters of several).")
-@click.option("--command", help="The program to run (for terminal adapters), as one shell word list.")
+@click.option("--agent", help="Which agent; AGENT then names the adapter that shall run it.")
+@click.option("--command", help="The program to run, as one shell word list; AGENT then names the adapter.")
 @click.option("--system-prompt", help="Instructions to add to the agent's own.")
 @click.option("--max-turns", type=click.IntRange(1), help="Stop the agent after this many steps.")
 @click.option("--budget", type=click.FloatRange(0, min_open=True), help="Stop the agent at this cost in USD.")
@@ -43,8 +44,10 @@ Leaving (Ctrl-D) ends nothing: `trunkline attach last` comes back. Exit code: 0 
 @click.option("--wait", "-w", is_flag=True, help="End with the first turn, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the session's events as NDJSON; ends with the turn.")
 @click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
-def run(adapter: str, prompt: str | None, cwd: Path | None, home: Path | None, **given: Any) -> int:
-    """Start a session with ADAPTER and talk to it, or have it do PROMPT.
+def run(name: str, prompt: str | None, cwd: Path | None, home: Path | None, **given: Any) -> int:
+    """Start a session of AGENT and talk to it, or have it do PROMPT.
+
+    An agent is spoken with in the best way that is installed here: its own protocol, else the Agent Client Protocol.
 
     On a terminal you stay: type prompts, answer what the agent asks with y, n or a number, Ctrl-C interrupts its turn,
     Ctrl-D leaves it running. Without a terminal it ends with PROMPT's turn.
@@ -55,10 +58,10 @@ def run(adapter: str, prompt: str | None, cwd: Path | None, home: Path | None, *
         prompt = sys.stdin.read().strip() or None
     if prompt is None and given["as_json"] and not given["detach"]:
         raise click.UsageError("--json needs a PROMPT, as an argument or from a pipe")
-    return finish(_run(adapter, prompt, (cwd or Path.cwd()).expanduser().resolve(), home, given))
+    return finish(_run(name, prompt, (cwd or Path.cwd()).expanduser().resolve(), home, given))
 
 
-async def _run(adapter: str, prompt: str | None, cwd: Path, home: Path | None, given: dict[str, Any]) -> int:
+async def _run(name: str, prompt: str | None, cwd: Path, home: Path | None, given: dict[str, Any]) -> int:
     from trunkline_cli.context import open_link
     from trunkline_cli.conversation import Conversation, View
     from trunkline_cli.output import DIM, Screen
@@ -69,21 +72,24 @@ async def _run(adapter: str, prompt: str | None, cwd: Path, home: Path | None, g
     keyboard = sys.stdin.isatty() and sys.stdout.isatty() and not (as_json or detach or given["wait"])
     screen = Screen(apart=as_json)
     async with open_link(home) as link:
-        await link.call(
+        by_adapter = given["agent"] is not None or given["command"] is not None
+        created = await link.call(
             "session.create",
             session=session,
-            adapter=adapter,
-            agent=given["agent"],
+            adapter=name if by_adapter else None,
+            agent=given["agent"] if by_adapter else name,
             cwd=str(cwd),
             title=given["title"],
             options=session_options(given),
         )
+        if notice := created.get("notice"):
+            screen.line(notice, DIM)
         if detach or (prompt is None and not keyboard):
             if prompt is not None:
                 await link.call("session.prompt", session=session, text=prompt, id=new_command_id())
             click.echo(session)
             return 0
-        screen.line(f"{session}  {adapter}  {cwd}", DIM)
+        screen.line(f"{session}  {name}  {cwd}", DIM)
         if keyboard and prompt is None:
             screen.line("/help says what to type; Ctrl-D leaves, the session goes on", DIM)
         view = View(keyboard=keyboard, prompt=prompt, wait=not keyboard, as_json=as_json, start="start")

@@ -1,9 +1,11 @@
-"""`worker.*` and `adapter.*`: what can run agents, and where."""
+"""`worker.*`, `adapter.*` and `agent.*`: what can run agents, and where."""
 
 from typing import Any
 
+from trunkline_gateway.choice import ways
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Params, method
+from trunkline_gateway.workers import InstalledAdapter, InstalledAgent
 
 
 class Nothing(Params, frozen=True, kw_only=True):
@@ -14,6 +16,33 @@ class Nothing(Params, frozen=True, kw_only=True):
 async def workers(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
     """The living workers, with the adapters of each."""
     return {"workers": gateway.workers.all(), "host": gateway.host}
+
+
+@method("agent.list", "viewer", Nothing)
+async def agents(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
+    """The agents by the names that people call them, each with its ways on this host, the best first."""
+    adapters = gateway.workers.adapters(gateway.host)
+    names = sorted({one.name for adapter in adapters for one in adapter.agents})
+    return {"agents": [_agent(name, ways(adapters, name)) for name in names], "host": gateway.host}
+
+
+def _agent(name: str, found: list[tuple[InstalledAdapter, InstalledAgent]]) -> dict[str, Any]:
+    shown = [
+        {
+            "adapter": adapter.name,
+            "way": adapter.way,
+            "protocol": adapter.protocol,
+            "profile": agent.profile,
+            "path": agent.path,
+            "version": agent.version,
+            "error": agent.error,
+            "login": agent.login,
+            "signed_in": agent.signed_in,
+            "capabilities": adapter.capabilities,
+        }
+        for adapter, agent in found
+    ]
+    return {"name": name, "title": found[0][1].title, "ways": shown}
 
 
 @method("adapter.list", "viewer", Nothing)

@@ -9,6 +9,7 @@ import msgspec
 
 from trunkline_fold.session import SessionState
 from trunkline_gateway.agents import refuse_agents
+from trunkline_gateway.choice import Chosen, choose
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Params, method
 from trunkline_wire import Data, Spawn, TrunklineError, encode, make_command, timestamp
@@ -27,8 +28,9 @@ NEW_TURN_VERBS: Final = frozenset({"run_command", "compact", "fork", "resume"})
 
 
 class Create(Params, frozen=True, kw_only=True):
-    adapter: str
     cwd: str
+    adapter: str | None = None
+    """None: the best that runs `agent` on the host."""
     session: str | None = None
     host: str | None = None
     title: str | None = None
@@ -39,11 +41,13 @@ class Create(Params, frozen=True, kw_only=True):
 
 @method("session.create", "participant", Create)
 async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, Any]:
-    """Start a session in a directory of this host (or of `host`). Repeating it with the same `session` is harmless."""
+    """Start a session of an `agent`, by the best `adapter` or a given one, in a directory of this host (or of `host`).
+
+    Repeating it with the same `session` is harmless. `notice` says why another way than the best was taken.
+    """
     session = check_id(params.session, "ses") if params.session is not None else new_session_id()
     host = check_token(params.host) if params.host is not None else gateway.host
-    check_token(params.adapter)
-    _check_adapter(gateway, params.adapter, host)
+    chosen = _chosen(gateway, params, host)
     if host == gateway.host:
         await asyncio.to_thread(_check_directory, params.cwd)
     gateway.require_room()
@@ -51,11 +55,11 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
     spawn = Spawn(
         id=f"cmd_{session.removeprefix('ses_')}",
         session=session,
-        adapter=params.adapter,
+        adapter=chosen.adapter,
         cwd=params.cwd,
         time=timestamp(),
         host=host,
-        agent=params.agent,
+        agent=chosen.profile,
         title=params.title,
         options=params.options,
         source=caller.principal.source,
@@ -65,8 +69,9 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
         raise TrunklineError("session_exists", f"session {session!r} exists already", session=session)
     if known is None:
         await gateway.requests.spawn(spawn)
+    notice = {"notice": chosen.notice} if chosen.notice else {}
     if not params.wait:
-        return {"session": session, "state": known}
+        return {"session": session, "state": known, **notice}
     try:
         state = await gateway.directory.until(session, lambda: gateway.directory.states.get(session), SPAWN_S)
     except TimeoutError:
@@ -75,7 +80,7 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
             f"no worker of host {host!r} took the session within {SPAWN_S:g} s: `worker.list` shows who is there",
             session=session,
         ) from None
-    return {"session": session, "state": state}
+    return {"session": session, "state": state, **notice}
 
 
 class List(Params, frozen=True, kw_only=True):
@@ -284,6 +289,19 @@ def _target(state: SessionState, turn: str | None, *, needed: bool) -> str | Non
     if state.turn is None and needed:
         raise TrunklineError("stale_target", "no turn is open")
     return current
+
+
+def _chosen(gateway: Gateway, params: Create, host: str) -> Chosen:
+    if params.adapter is not None:
+        check_token(params.adapter)
+        _check_adapter(gateway, params.adapter, host)
+        return Chosen(adapter=params.adapter, profile=params.agent)
+    if params.agent is None:
+        raise TrunklineError("bad_params", "name an agent (`agent.list` has them) or an adapter", field="agent")
+    adapters = gateway.workers.adapters(host)
+    if not adapters:
+        raise TrunklineError("no_worker", f"no worker of host {host!r} is there: `worker.list` shows who is")
+    return choose(adapters, params.agent)
 
 
 def _check_adapter(gateway: Gateway, adapter: str, host: str) -> None:

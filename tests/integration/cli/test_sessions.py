@@ -150,7 +150,7 @@ def test_doctor_finds_the_instance_well(up: Up) -> None:
         "log": "ok",
     }
     assert found["gateway"]["state"] == "ok"
-    assert found["agent demo"]["state"] == "ok"
+    assert found["agent demo (demo)"]["state"] == "ok"
 
 
 def test_topology_has_nothing_to_change(up: Up) -> None:
@@ -167,7 +167,7 @@ def test_the_token_is_named_and_never_shown(up: Up) -> None:
 def test_a_session_that_cannot_be_made_says_why(up: Up) -> None:
     done = up.cli("run", "nonsense", "hello", "--cwd", str(up.home))
     assert done.returncode == 1
-    assert done.stderr.startswith("error: unknown_adapter:")
+    assert done.stderr.startswith("error: agent_not_found:")
     done = up.cli("run", "demo", "hello", "--cwd", "/nowhere/at/all")
     assert done.stderr.startswith("error: bad_directory:")
 

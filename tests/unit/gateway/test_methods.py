@@ -13,6 +13,7 @@ from trunkline_wire.commands import SetModel
 
 RIGHTS: dict[str, Role] = {
     "adapter.list": "viewer",
+    "agent.list": "viewer",
     "ask.answer": "approver",
     "ask.list": "viewer",
     "session.close": "participant",
