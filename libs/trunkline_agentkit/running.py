@@ -135,13 +135,14 @@ class Starter:
                 environment=environment or complete,
                 inherit=(self._place.lock_descriptor,),
                 recorder=recorder,
-                register=partial(self._register, bool(processes)),
+                register=partial(self._register, any(one.running for one in processes)),
             )
         except BaseException:
             if recorder is not None:
                 recorder.close()
             raise
-        processes.append(process)
+        # Some agents are a process a turn: the list must not grow with them.
+        processes[:] = [*(one for one in processes if one.running), process]
         return process
 
     async def _register(self, further: bool, registration: Registration) -> None:  # bound by partial

@@ -26,8 +26,9 @@ More = Literal["slow", "huge", "tool", "err400", "err401", "err429", "err500", "
 """`slow`: a text in pieces with seconds between them. `huge`: a text of `huge_size` characters. `tool`: runs a tool, asking
 or not. `err400` and so on: the model's API answers with that status. `drop`: it breaks its answer off."""
 
-Ability = Literal["streaming", "resume", "interrupt", "change", "second"]
-"""`change`: a decision may change a tool's input. `second`: takes a prompt while a turn runs."""
+Ability = Literal["streaming", "resume", "interrupt", "change", "second", "stays"]
+"""`change`: a decision may change a tool's input. `second`: takes a prompt while a turn runs. `stays`: its program runs on
+between two turns."""
 
 
 class ContractBase:
@@ -86,7 +87,7 @@ class ContractBase:
         for name in needed:
             if name in self.exempt:
                 pytest.skip(f"exempt: {self.exempt[name]}")
-            if name not in self.prompts and name not in ("streaming", "resume", "interrupt", "change", "second"):
+            if name not in self.prompts and name not in ("streaming", "resume", "interrupt", "change", "second", "stays"):
                 pytest.skip(f"no prompt for {name!r}")
 
     @contextlib.asynccontextmanager

@@ -1,0 +1,1 @@
+"""Agents that print a line of JSON for each thing they do, one process a turn."""
