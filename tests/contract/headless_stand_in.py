@@ -42,7 +42,10 @@ class Gemini:
 
     login = (41, "Please set an Auth method in your settings.json")
     lost = (42, 'Error resuming session: Invalid session identifier "gone".')
-    deaf = (42, "No input provided via stdin. Input can be provided by piping data into gemini or using the --prompt option.")
+    deaf = (
+        42,
+        "No input provided via stdin. Input can be provided by piping data into gemini or using the --prompt option.",
+    )
 
     def __init__(self, session: str, prompt: str) -> None:
         self.session = session
@@ -62,7 +65,15 @@ class Gemini:
         say({"type": "tool_result", "tool_id": "t1", "status": "success", "output": output})
 
     def end(self, text: str, error: str | None = None) -> None:
-        stats = {"total_tokens": 30, "input_tokens": 20, "output_tokens": 10, "cached": 5, "input": 15, "duration_ms": 1}
+        del text
+        stats = {
+            "total_tokens": 30,
+            "input_tokens": 20,
+            "output_tokens": 10,
+            "cached": 5,
+            "input": 15,
+            "duration_ms": 1,
+        }
         failure = {"status": "error", "error": {"type": "unknown", "message": f"[API Error: {error}]"}}
         say({"type": "result", "stats": stats, **({"status": "success"} if error is None else failure)})
 
@@ -125,7 +136,8 @@ class Cline(Gemini):
     login = (1, '{"type":"error","message":"Unauthorized: not signed in"}')
 
     def __init__(self, session: str, prompt: str) -> None:
-        self.session, self.said = session, ""
+        del prompt
+        self.session = session
         say({"type": "hook_event", "hookEventName": "agent_start", "taskId": f"conv_{session}", "parentAgentId": None})
         self.event(type="iteration_start", iteration=1)
 
@@ -148,7 +160,16 @@ class Cline(Gemini):
         reason, said = ("completed", text) if error is None else ("error", f"API Error: {error}")
         usage = {"inputTokens": 20, "outputTokens": 10, "cacheReadTokens": 5, "totalCost": 0.5}
         self.event(type="done", reason=reason, text=said)
-        say({"type": "run_result", "finishReason": reason, "usage": usage, "durationMs": 1, "text": said, "iterations": 1})
+        say(
+            {
+                "type": "run_result",
+                "finishReason": reason,
+                "usage": usage,
+                "durationMs": 1,
+                "text": said,
+                "iterations": 1,
+            }
+        )
 
 
 class Reply(Gemini):

@@ -236,7 +236,7 @@ async def test_exit_code_0_without_a_result_is_no_success(tmp_path: Path) -> Non
     async with running(tmp_path) as session:
         ended = await session.turn("vanish")
         assert (ended.outcome, ended.error and ended.error.code) == ("error", "agent_failed")
-        assert "without a result" in (ended.error and ended.error.message or "")
+        assert "without a result" in ((ended.error and ended.error.message) or "")
         assert said(session) == "I am "
         assert (await session.turn("hello", 2)).outcome == "success"
 
@@ -256,7 +256,7 @@ async def test_silence_ends_a_turn_but_not_while_a_tool_runs(tmp_path: Path, mon
         assert [one.status for one in session.all(ToolCompleted)] == ["completed"]
         ended = await session.turn("silent", 2)
         assert (ended.outcome, ended.error and ended.error.code) == ("error", "timeout")
-        assert "silent for 0.5 s" in (ended.error and ended.error.message or "")
+        assert "silent for 0.5 s" in ((ended.error and ended.error.message) or "")
 
 
 async def test_a_program_that_does_not_leave_is_ended_before_the_next_prompt(
@@ -277,7 +277,7 @@ async def test_a_login_that_is_missing_says_which_command_to_run(tmp_path: Path,
     async with running(tmp_path, "signed_out", agent=agent) as session:
         ended = await session.turn("hello")
         assert (ended.outcome, ended.error and ended.error.code) == ("error", "agent_auth")
-        assert f"run `{command}`" in (ended.error and ended.error.message or "")
+        assert f"run `{command}`" in ((ended.error and ended.error.message) or "")
 
 
 async def test_a_prompt_that_was_missed_is_given_again(tmp_path: Path) -> None:

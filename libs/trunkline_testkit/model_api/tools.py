@@ -44,6 +44,7 @@ _SHELLS = (
     "terminal",
     "execute_bash",
     "shell",
+    "run_commands",
 )
 
 
@@ -51,14 +52,14 @@ def shell(command: str, *, background: bool = False) -> Deed:
     given = {"command": command, "description": "Run a scripted command"}
     if background:
         given |= {"run_in_background": True}
-    return Deed(_SHELLS, given, {"cmd": command, "is_background": background})
+    return Deed(_SHELLS, given, {"cmd": command, "commands": [command], "is_background": background})
 
 
 def read(path: str) -> Deed:
     return Deed(
-        ("Read", "read_file", "read", "view", "read_text_file", "file_editor", "str_replace_editor"),
+        ("Read", "read_file", "read", "view", "read_text_file", "file_editor", "str_replace_editor", "read_files"),
         {"file_path": path},
-        {"path": path, "absolute_path": path, "filePath": path, "command": "view"},
+        {"path": path, "absolute_path": path, "filePath": path, "files": [{"path": path}], "command": "view"},
         command=f"cat {path}",
     )
 
@@ -67,9 +68,9 @@ def write(path: str, text: str) -> Deed:
     added = "".join(f"+{line}\n" for line in text.splitlines())
     patch = f"*** Begin Patch\n*** Add File: {path}\n{added}*** End Patch\n"
     return Deed(
-        ("Write", "write_file", "write", "create", "write_text_file", "apply_patch", "file_editor"),
+        ("Write", "write_file", "write", "create", "write_text_file", "apply_patch", "file_editor", "editor"),
         {"file_path": path, "content": text},
-        {"path": path, "filePath": path, "file_text": text, "command": "create"},
+        {"path": path, "filePath": path, "file_text": text, "new_text": text, "command": "create"},
         text=patch,
         command=f"apply_patch <<'EOF'\n{patch}EOF",
     )
@@ -78,12 +79,13 @@ def write(path: str, text: str) -> Deed:
 def question(text: str, header: str, options: Sequence[dict[str, str]]) -> Deed:
     asked = {"question": text, "header": header, "multiSelect": False, "options": list(options)}
     return Deed(
-        ("AskUserQuestion", "request_user_input", "ask_user_question", "ask_user", "question"),
+        ("AskUserQuestion", "request_user_input", "ask_user_question", "ask_user", "question", "ask_question"),
         {"questions": [asked]},
         {
             "questions": [asked | {"id": header.lower(), "type": "choice", "multiple": False, "multi_select": False}],
             "question": text,
             "choices": [option["label"] for option in options],
+            "options": [option["label"] for option in options],
         },
     )
 
