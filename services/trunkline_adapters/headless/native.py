@@ -61,6 +61,13 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
     lane: str | None = None
 
 
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of the output of a tool call that goes on."""
+
+    id: str
+    text: str
+
+
 class Returned(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call ends. `said` is its output as text."""
 
@@ -68,6 +75,7 @@ class Returned(msgspec.Struct, frozen=True, kw_only=True):
     status: ToolStatus
     said: str | None = None
     exit_code: int | None = None
+    duration_ms: int | None = None
     structured: Json = None
 
 
@@ -107,7 +115,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     steps: int | None = None
 
 
-Said = Began | Opened | Piece | Spoke | Called | Returned | Noticed | Retrying | Used | Ended
+Said = Began | Opened | Piece | Spoke | Called | Printed | Returned | Noticed | Retrying | Used | Ended
 Dialect = Callable[[Obj], Sequence[Said] | None]
 
 TOOL_KINDS: Final[dict[str, ToolKind]] = {

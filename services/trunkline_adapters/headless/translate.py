@@ -14,6 +14,7 @@ from trunkline_adapters.headless.native import (
     Noticed,
     Opened,
     Piece,
+    Printed,
     Retrying,
     Returned,
     Said,
@@ -137,6 +138,8 @@ class HeadlessTranslator:
                 return [*out, *self._spoke(said)]
             case Called():
                 return [*out, *self._close(said.lane), *self._called(said)]
+            case Printed():
+                return [*out, OutPiece(item=state.item(said.id), block=0, kind="tool_output", text=said.text)]
             case Returned():
                 return [*out, *self._close(None), *self._returned(said)]
             case Noticed():
@@ -301,6 +304,7 @@ class HeadlessTranslator:
             status=returned.status,
             content=[TextBlock(text=returned.said)] if returned.said else [],
             exit_code=returned.exit_code,
+            duration_ms=returned.duration_ms,
             structured=returned.structured,
             reason=returned.said if returned.status != "completed" else None,
         )

@@ -12,13 +12,14 @@ from trunkline_adapters.headless.native import (
     Ended,
     Noticed,
     Piece,
+    Printed,
     Retrying,
     Returned,
     Said,
     Spoke,
     Used,
 )
-from trunkline_agentkit.fields import Obj, as_obj, number, obj, text, truth, whole
+from trunkline_agentkit.fields import Obj, as_obj, number, obj, objects, text, truth, whole
 from trunkline_wire import encode
 from trunkline_wire.blocks import TextBlock, ThinkingBlock, Usage
 from trunkline_wire.turn import Outcome
@@ -72,7 +73,8 @@ def _event(event: Obj) -> Sequence[Said] | None:
         case "content_end":
             return _finished(event)
         case "content_update":
-            return []
+            said = text(obj(event, "update"), "chunk")
+            return [Printed(id=_id(event), text=said)] if said is not None else []
         case "usage":
             return [Used(usage=_usage(event, "total"))]
         case "notice":
@@ -92,7 +94,7 @@ def _begun(event: Obj) -> Sequence[Said] | None:
             return [Piece(text=text(event, "reasoning") or "", kind="thinking")]
         case "tool":
             name = text(event, "toolName") or "unknown"
-            return [Called(id=text(event, "toolCallId") or name, name=name, input=event.get("input"))]
+            return [Called(id=_id(event), name=name, input=event.get("input"))]
         case _:
             return None
 
@@ -104,21 +106,32 @@ def _finished(event: Obj) -> Sequence[Said] | None:
         case "reasoning":
             return [Spoke(content=(ThinkingBlock(text=text(event, "reasoning") or ""),))]
         case "tool":
-            output = event.get("output")
-            failure = text(event, "error") or text(as_obj(output), "error")
-            return [
-                Returned(
-                    id=text(event, "toolCallId") or text(event, "toolName") or "",
-                    status="completed" if failure is None else "failed",
-                    said=failure or _said(output),
-                    structured=output if isinstance(output, dict | list) else None,
-                )
-            ]
+            return [_returned(event)]
         case _:
             return None
 
 
-def _said(output: object) -> str | None:
+def _id(event: Obj) -> str:
+    return text(event, "toolCallId") or text(event, "toolName") or "unknown"
+
+
+def _returned(event: Obj) -> Returned:
+    """Some tools do several things at once, and tell the result of each."""
+    output = event.get("output")
+    parts = objects(event, "output")
+    failure = text(event, "error") or text(as_obj(output), "error")
+    failed = failure is not None or any(part.get("success") is False for part in parts)
+    said = [text(part, "result") or text(part, "error") for part in parts]
+    return Returned(
+        id=_id(event),
+        status="failed" if failed else "completed",
+        said=failure or "\n".join(one for one in said if one) or _flat(output),
+        duration_ms=whole(event, "durationMs"),
+        structured=output if isinstance(output, dict | list) else None,
+    )
+
+
+def _flat(output: object) -> str | None:
     if output is None or isinstance(output, str):
         return output
     return encode(output).decode()
