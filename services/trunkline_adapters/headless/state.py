@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from trunkline_agentkit.protocol import Context
-from trunkline_wire.blocks import Block, TextBlock, ThinkingBlock
+from trunkline_wire.blocks import TextBlock, ThinkingBlock
 from trunkline_wire.ids import item_id
 from trunkline_wire.session import Capabilities
 
@@ -19,14 +19,12 @@ class Segment:
     count: int = 0
     kind: BlockKind | None = None
     parts: list[str] = field(default_factory=list[str])
+    joined: set[str] = field(default_factory=set[str])
+    """Blocks that were told from their pieces, before the agent gave them whole."""
 
-    @property
-    def written(self) -> str:
-        return "".join(self.parts)
-
-    def close(self) -> Block | None:
+    def close(self) -> TextBlock | ThinkingBlock | None:
         """The block that was being written, as far as it came."""
-        said, kind = self.written, self.kind
+        said, kind = "".join(self.parts), self.kind
         self.kind, self.parts = None, []
         if not said:
             return None

@@ -28,7 +28,7 @@ from trunkline_agentkit.fields import Obj, as_obj, text, whole
 from trunkline_agentkit.protocol import Context, Fact, ItemEnd, Out
 from trunkline_agentkit.protocol import Piece as OutPiece
 from trunkline_wire import Data
-from trunkline_wire.blocks import Block, Choice, Location, TextBlock, ThinkingBlock
+from trunkline_wire.blocks import Block, Choice, Location, TextBlock, ThinkingBlock, text_of
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.session import SessionInitialized, SessionStatus, SessionUpdated
 from trunkline_wire.turn import (
@@ -241,7 +241,7 @@ class HeadlessTranslator:
                 content[0] = content[0] if _text(content[0]) else joined or content[0]
             else:
                 out += self._finish(segment, lane)
-        content = [block for block in content if not isinstance(block, TextBlock | ThinkingBlock) or block.text]
+        content = [block for block in content if _text(block) and not _told(segment, block)]
         if content:
             data = MessageAssistant(
                 content=content,
@@ -262,6 +262,7 @@ class HeadlessTranslator:
         block = segment.close()
         if block is None:
             return []
+        segment.joined.add(text_of(block.text))
         data = MessageAssistant(content=[block], block=segment.count, aborted=aborted)
         self._count(segment, 1, lane)
         return [_fact(data, item=segment.item, lane=lane)]
@@ -355,6 +356,11 @@ def _kind(block: Block) -> str | None:
 
 def _text(block: Block) -> bool:
     return not isinstance(block, TextBlock | ThinkingBlock) or bool(block.text)
+
+
+def _told(segment: Segment, block: Block) -> bool:
+    """Some tell the end of a block behind the next one."""
+    return isinstance(block, TextBlock | ThinkingBlock) and text_of(block.text) in segment.joined
 
 
 def _title(name: str, given: Obj) -> str:

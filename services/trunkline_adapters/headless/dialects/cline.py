@@ -116,9 +116,9 @@ def _id(event: Obj) -> str:
 
 
 def _returned(event: Obj) -> Returned:
-    """Some tools do several things at once, and tell the result of each."""
+    """A tool that does several things at once tells the result of each."""
     output = event.get("output")
-    parts = objects(event, "output")
+    parts = objects(event, "output") or [as_obj(output)]
     failure = text(event, "error") or text(as_obj(output), "error")
     failed = failure is not None or any(part.get("success") is False for part in parts)
     said = [text(part, "result") or text(part, "error") for part in parts]
