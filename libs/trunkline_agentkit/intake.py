@@ -72,6 +72,11 @@ class Intake:
     def take(self, native: Native) -> None:
         """Writes what one native message means. One that means nothing is kept as a known native message."""
         writer = self._pen.writer
+        if native.ours:
+            for one in native.out:
+                if isinstance(one, Fact):
+                    self._fact(one, None, None)
+            return
         out = native.out or (Fact(data=NativeMessage(known=True, kind=native.kind)),)
         parts = sum(isinstance(one, Fact) for one in out)
         line = self._lines.next() if parts else 0
@@ -90,7 +95,7 @@ class Intake:
                 case ItemEnd():
                     writer.end_item(one.item)
 
-    def _fact(self, fact: Fact, origin: tuple[int, int, int], native: bytes | None) -> None:
+    def _fact(self, fact: Fact, origin: tuple[int, int, int] | None, native: bytes | None) -> None:
         data, cause, source = fact.data, fact.cause, fact.source or self._source
         ends = False
         match data:

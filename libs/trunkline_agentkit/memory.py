@@ -46,6 +46,8 @@ class Memory:
         """Items of prompts that wait in the agent's own queue, by command id: no turn has begun for them or taken them in."""
         self.caused: set[str] = set()
         """Ids of commands that a turn has begun for."""
+        self.native_since: str | None = None
+        """When the present native session was first told of."""
         self._prompts: dict[str, str] = {}
         self._chosen: dict[str, Any] = {}
 
@@ -53,7 +55,10 @@ class Memory:
         """Takes an event in; without `sequence` as the next one."""
         if sequence is None:
             sequence = max(self.session.sequence, self.commands.sequence) + 1
+        native = self.session.native_session
         self.session = fold_session(self.session, event, sequence)
+        if self.session.native_session != native:
+            self.native_since = event.time
         self.commands = fold_commands(self.commands, event, sequence)
         match event.data:
             case SessionStatus(status="starting"):

@@ -2,7 +2,8 @@
 
 One task reads at once, so that answers arrive even while nobody iterates `messages()`; above 8 MB of unread messages it
 stops reading, and the agent waits. Every message is yielded once, in order, with its bytes: answers to our requests too,
-also late ones, so that what a translator makes of them never depends on who waits.
+also late ones, so that what a translator makes of them never depends on who waits. What a message of ours means comes
+between them, where it was sent.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import contextlib
 import itertools
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,7 @@ from trunkline_agentkit import jsonrpc
 from trunkline_agentkit.framing import Decoded, decode_line
 from trunkline_agentkit.jsonrpc import Notification, Obj, Request, Response
 from trunkline_agentkit.lines import LineTransport
-from trunkline_agentkit.protocol import Native
+from trunkline_agentkit.protocol import Native, Out
 from trunkline_wire import TrunklineError, decode_json, encode
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,8 @@ class _Open(msgspec.Struct):
 class Peer:
     """Begins to read when it is made, so it needs a running loop.
 
-    `understand` translates each line when it is read. `sent` hears each message of ours before it goes out, in their order.
+    `understand` translates each line when it is read. `sent` hears each message of ours before it goes out, in their order, and
+    says what follows from it.
     Of the agent's requests those in `served` are done here, each in a task; those in `asked` wait until `answer` or `refuse`
     is called; every other one is refused with -32601. `cancels` is the notification by which the agent takes a request back,
     and the parameter that holds the request's id. `versioned` puts `"jsonrpc": "2.0"` into what we send.
@@ -67,7 +69,7 @@ class Peer:
         transport: LineTransport,
         understand: Understand,
         *,
-        sent: Callable[[Obj], object] = lambda _: None,
+        sent: Callable[[Obj], Sequence[Out]] = lambda _: (),
         served: Mapping[str, Serve] | None = None,
         asked: Collection[str] = (),
         cancels: tuple[str, str] | None = None,
@@ -88,7 +90,8 @@ class Peer:
         """The agent's requests without an answer, by the key of their id."""
         self._unread: deque[Native] = deque()
         self._unread_bytes = 0
-        self._changed = asyncio.Condition()
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
         self._released = False
         self._ended = False
         self._reading = asyncio.create_task(self._read(), name="messages of an agent")
@@ -159,35 +162,43 @@ class Peer:
     async def messages(self) -> AsyncIterator[Native]:
         """All that the agent says, in order, once; ends when its output ends. For one reader."""
         while True:
-            async with self._changed:
-                await self._changed.wait_for(lambda: self._unread or self._ended)
-                if not self._unread:
+            while not self._unread:
+                if self._ended:
                     return
-                message = self._unread.popleft()
-                self._unread_bytes -= len(message.raw)
-                self._changed.notify_all()
+                self._news.clear()
+                await self._news.wait()
+            message = self._unread.popleft()
+            self._unread_bytes -= len(message.raw)
+            self._room.set()
             yield message
 
-    async def release(self) -> None:
+    def release(self) -> None:
         """The agent is being ended: what it still says is kept for `messages()`, however slowly that is read."""
-        async with self._changed:
-            self._released = True
-            self._changed.notify_all()
+        self._released = True
+        self._room.set()
+
+    def tell(self, out: Sequence[Out], kind: str) -> None:
+        """Puts what follows from a deed of ours between the agent's messages."""
+        if out and not self._ended:
+            self._keep(Native(raw=b"", out=out, kind=kind, ours=True))
 
     async def wait(self) -> None:
         """Until the agent's output has ended and all is read from it. Call `release` and end the agent first."""
         await asyncio.wait({self._reading})
 
     async def _send(self, message: Obj) -> None:
-        self._sent(self._head | message)
+        self._hear(self._head | message)
         await self._write(self._head | message)
 
     async def _reply(self, id: bytes, body: Obj) -> None:
         request = self._open.pop(id, None)
         if request is None or self._ended:
             raise TrunklineError("unknown_ask", "the agent does not wait for this answer any more")
-        self._sent(self._head | {"id": decode_json(request.raw_id)} | body)
+        self._hear(self._head | {"id": decode_json(request.raw_id)} | body)
         await self._write(self._head | {"id": msgspec.Raw(request.raw_id)} | body)
+
+    def _hear(self, message: Obj) -> None:
+        self.tell(self._sent(message), str(message.get("method", "?")))
 
     async def _write(self, message: Obj) -> None:
         try:
@@ -201,13 +212,14 @@ class Peer:
     async def _read(self) -> None:
         try:
             async for line in self._transport.lines():
+                await self._wait_for_room()
                 decoded = decode_line(line)
                 native = self._understand(decoded)
                 message = jsonrpc.read(decoded)
                 if isinstance(message, Request):
                     # Open before it is told: whoever hears of it may answer.
                     self._open.setdefault(message.id, _Open(message.raw_id))
-                await self._keep(native)
+                self._keep(native)
                 match message:
                     case Response():
                         self._settle(message)
@@ -222,12 +234,16 @@ class Peer:
         finally:
             await self._end()
 
-    async def _keep(self, native: Native) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._unread_bytes < UNREAD_LIMIT or self._released)
-            self._unread.append(native)
-            self._unread_bytes += len(native.raw)
-            self._changed.notify_all()
+    async def _wait_for_room(self) -> None:
+        while self._unread_bytes >= UNREAD_LIMIT and not self._released:
+            self._room.clear()
+            await self._room.wait()
+
+    def _keep(self, native: Native) -> None:
+        """In the step in which it was translated: what is sent meanwhile means what it means behind it."""
+        self._unread.append(native)
+        self._unread_bytes += len(native.raw)
+        self._news.set()
 
     async def _end(self) -> None:
         self._ended = True
@@ -239,8 +255,7 @@ class Peer:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
         self._open.clear()
-        async with self._changed:
-            self._changed.notify_all()
+        self._news.set()
 
     def _settle(self, message: Response) -> None:
         method, answer = self._waiting.get(message.id, ("", None))

@@ -71,6 +71,9 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     raw: bytes
     out: Sequence[Out] = ()
     kind: str
+    ours: bool = False
+    """Not from the agent: what follows from a message of ours, between the agent's in the order of things. `raw` is empty, and
+    its events have no `origin`."""
 
 
 class Translator(Protocol):
@@ -109,6 +112,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None = None
     native_session: str | None = None
     """The agent's own session to take up (resume), or to copy (`fork`)."""
+    native_since: str | None = None
+    """When that session was first told of in this log (RFC 3339); None where it never was."""
     fork: bool = False
     fork_at: str | None = None
 
@@ -148,7 +153,7 @@ class BackendSession(Protocol):
         ...
 
     def messages(self) -> AsyncIterator[Native]:
-        """Every native message in order, once; ends when the agent's output ends."""
+        """Every native message in order, once, and what follows from ours; ends when the agent's output ends."""
         ...
 
     async def close(self, grace: float = 5.0) -> Exit:

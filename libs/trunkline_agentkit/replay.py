@@ -84,7 +84,7 @@ class Replay:
         if isinstance(message, dict):
             out = self._translator.sent(message)
             if out:
-                self._intake.take(Native(raw=line.raw, out=out, kind=kind_of(message)))
+                self._intake.take(Native(raw=b"", out=out, kind=kind_of(message), ours=True))
 
     def _note(self, line: Recorded, native: Native) -> None:
         for out in native.out:

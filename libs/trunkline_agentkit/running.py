@@ -97,6 +97,7 @@ class Starter:
             agent=state.agent,
             title=state.title,
             native_session=native,
+            native_since=self._memory.native_since if native == state.native_session else None,
             fork=state.turns == 0 and native is not None and state.parent is not None,
             fork_at=state.forked_at,
         )

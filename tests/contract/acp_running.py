@@ -8,7 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from trunkline_adapters.acp.adapter import AcpAdapter
+from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE
 from trunkline_adapters.acp.session import AcpSession
 from trunkline_agentkit import Fact, Native, Start, UserPrompt, local_start
 from trunkline_testkit import eventually
@@ -18,6 +21,11 @@ from trunkline_wire.session import SessionOptions
 from trunkline_wire.turn import MessageAssistant, TurnCompleted
 
 STAND_IN = str(Path(__file__).parent / "acp_stand_in.py")
+STAND_IN_PROFILE = {
+    DIRECTORY_VARIABLE: str(Path(__file__).parent / "acp_profiles"),
+    "TRUNKLINE_PROGRAM_ACP_STAND_IN": STAND_IN,
+}
+"""With these the fake is an agent with a profile, `stand-in`."""
 
 
 class Running:
@@ -71,6 +79,7 @@ async def running(
     agent: str | None = None,
     resume: str | None = None,
     fork: bool = False,
+    since: str | None = None,
     source: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AsyncGenerator[Running]:
@@ -85,6 +94,7 @@ async def running(
     start = local_start(
         adapter, work, source=given, options=chosen, agent=agent, native_session=resume, fork=fork, temporary=tmp_path
     )
+    start = msgspec.structs.replace(start, native_since=since)
     opened = Running(start, await (adapter.create if resume is None else adapter.resume)(start))
     reading = asyncio.create_task(opened.read())
     try:

@@ -3,7 +3,7 @@
 
 `STAND_IN` says how it behaves as a whole: `exit` (at once, with a reason), `signed_out`, `mute` (answers nothing but the first
 requests), `future` (another version of the protocol), `load` (takes sessions up by telling them again), `plain` (no modes,
-models or options), `forgetful` (knows no session). `STAND_IN_STATE` is a directory where its sessions are kept.
+models, options or commands), `forgetful` (knows no session). `STAND_IN_STATE` is a directory where its sessions are kept.
 """
 
 import json
@@ -132,7 +132,9 @@ def begin(id: Any, method: str, params: Obj) -> None:
     answer(id, described())
     if method in ("session/load", "session/fork"):
         speak("told after the answer")
-    update("available_commands_update", availableCommands=[{"name": "compact", "description": "d"}, {"name": "help"}])
+    if BEHAVIOUR != "plain":
+        commands = [{"name": "compact", "description": "d"}, {"name": "help"}]
+        update("available_commands_update", availableCommands=commands)
 
 
 def serve(message: Obj) -> None:
@@ -240,6 +242,8 @@ def perform(word: str, rest: str, said: str) -> Iterator[str]:
             speak("I am")
             sys.stderr.write("the stand-in dies\n")
             sys.stderr.flush()
+            os._exit(int(rest))
+        case "vanish":
             os._exit(int(rest))
         case "environment":
             yield json.dumps(dict(os.environ))

@@ -1,5 +1,6 @@
 """The ACP adapter over its real transport, against a fake agent that speaks the protocol."""
 
+import datetime as dt
 import json
 import os
 from collections.abc import Mapping
@@ -7,15 +8,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.contract.acp_running import STAND_IN, running
+from tests.contract.acp_running import STAND_IN, STAND_IN_PROFILE, running
 
+from trunkline_adapters.acp import session
 from trunkline_adapters.acp.adapter import AcpAdapter
+from trunkline_adapters.acp.launch import until_loadable
+from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE
 from trunkline_agentkit import BackendAdapter, Piece, Start
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested, QuestionAsked
 from trunkline_wire.blocks import FileBlock, ImageBlock, ThinkingBlock, join_text
-from trunkline_wire.session import SessionInitialized, SessionOptions, SessionUpdated
+from trunkline_wire.session import SessionInitialized, SessionUpdated
 from trunkline_wire.turn import MessageAssistant, MessageUser, ToolCompleted, ToolStarted, TurnCompleted, TurnStarted
 from trunkline_wire.work import NativeMessage
 
@@ -34,15 +38,12 @@ class TestAcp(AdapterContract):
     recordings = sorted(RECORDINGS.glob("*/native.jsonl"))
 
     def make_adapter(self) -> BackendAdapter:
-        return AcpAdapter({"PATH": os.environ["PATH"], "TRUNKLINE_PROGRAM_ACP_GEMINI": STAND_IN})
-
-    def options(self) -> SessionOptions:
-        return SessionOptions(native={"command": [STAND_IN]})
+        return AcpAdapter({"PATH": os.environ["PATH"], **STAND_IN_PROFILE})
 
     def start(
         self, adapter: BackendAdapter, tmp_path: Path, behaviour: Behaviour | More = "say", **fields: Any
     ) -> Start:
-        start = super().start(adapter, tmp_path, behaviour, **fields)
+        start = super().start(adapter, tmp_path, behaviour, agent="stand-in", **fields)
         start.environment["STAND_IN_STATE"] = str(tmp_path)
         return start
 
@@ -70,6 +71,8 @@ async def test_an_agent_without_choices_lacks_the_capabilities(tmp_path: Path) -
             (agent.session.set_mode("ask"), "mode_switching"),
             (agent.session.set_model("large"), "model_switching"),
             (agent.session.set_thinking("low"), "thinking"),
+            (agent.session.run_command("help", "", "cmd_1"), "slash_commands"),
+            (agent.session.compact(None, "cmd_1"), "compaction"),
         ):
             with pytest.raises(TrunklineError) as refused:
                 await attempt
@@ -370,6 +373,66 @@ async def test_a_session_that_the_agent_has_lost_says_so(tmp_path: Path) -> None
         assert refused.value.code == "history_lost"
 
 
+@pytest.mark.parametrize(
+    ("since", "waited"), [("2026-11-28T10:04:59.900000Z", 0.0), ("2026-11-28T10:05:00Z", 19.5), (None, 19.5)]
+)
+async def test_a_history_is_loaded_when_the_minute_of_its_beginning_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: str | None, waited: float
+) -> None:
+    now = dt.datetime(2026, 11, 28, 10, 5, 40, 500_000, tzinfo=dt.UTC)
+    assert until_loadable(since, now) == waited
+    profiles = tmp_path / "profiles"
+    profiles.mkdir()
+    (profiles / "stand-in.toml").write_text('command = ["none"]\nload_later = true\n')
+    source = {**STAND_IN_PROFILE, DIRECTORY_VARIABLE: str(profiles)}
+    async with running(tmp_path, "load", agent="stand-in", source=source) as agent:
+        await agent.turn("first")
+        native = agent.all(SessionInitialized)[0].native_session
+    asked: list[str | None] = []
+
+    def at_once(since: str | None, _: dt.datetime) -> float:
+        asked.append(since)
+        return 0.0
+
+    monkeypatch.setattr(session, "until_loadable", at_once)
+    async with running(tmp_path, "load", agent="stand-in", source=source, resume=native, since=since) as agent:
+        assert await agent.said("second") == "second"
+    assert asked == [since]
+
+
+# Death
+
+
+async def test_an_agent_that_dies_before_it_says_a_word_had_begun_its_turn(tmp_path: Path) -> None:
+    async with running(tmp_path) as agent:
+        await agent.send("vanish 3", command="cmd_1")
+        (started,) = [await agent.wait(TurnStarted)]
+        end = await agent.session.close()
+    assert end.code == 3
+    (fact,) = agent.facts(TurnStarted)
+    assert (started.trigger, fact.cause) == ("prompt", "cmd_1")
+    (begun,) = [native for native in agent.natives if fact in native.out]
+    assert (begun.ours, begun.raw, begun.kind) == (True, b"", "session/prompt")
+    assert agent.all(TurnCompleted) == []  # how it ends is for who settles the agent's end
+
+
+async def test_a_turn_begins_when_its_prompt_goes_out(tmp_path: Path) -> None:
+    """Not before the turn ahead of it is over, and before anything that the agent says in it."""
+    async with running(tmp_path) as agent:
+        await agent.send("first", command="cmd_1")
+        await agent.send("second", command="cmd_2")
+        await agent.wait(TurnCompleted, 2)
+    told = [(type(fact.data), fact.cause) for fact in agent.facts(TurnStarted, MessageAssistant, TurnCompleted)]
+    assert told == [
+        (TurnStarted, "cmd_1"),
+        (MessageAssistant, None),
+        (TurnCompleted, None),
+        (TurnStarted, "cmd_2"),
+        (MessageAssistant, None),
+        (TurnCompleted, None),
+    ]
+
+
 # Other verbs
 
 
@@ -388,9 +451,10 @@ async def test_verbs_reach_the_agent(tmp_path: Path) -> None:
         assert [fact.cause for fact in agent.facts(TurnStarted)] == ["cmd_1", "cmd_9", "cmd_10"]
         said = [join_text(one.content) for one in agent.all(MessageAssistant)]
         assert said[1:] == ["/help me", "/compact"]
-        with pytest.raises(TrunklineError) as refused:
-            await agent.session.set_mode("sideways")
-        assert refused.value.code == "bad_params"
+        for wrong in (agent.session.set_mode("sideways"), agent.session.run_command("sing", "", "cmd_11")):
+            with pytest.raises(TrunklineError, match="there are") as refused:
+                await wrong
+            assert refused.value.code == "bad_params"
 
 
 async def test_mcp_servers_go_in_the_protocols_words(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """How an agent is started: which program, with which environment, and what it is told about the session."""
 
+import datetime as dt
 import shlex
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -131,6 +132,14 @@ def _mcp_server(name: str, given: Obj, supported: Obj) -> Obj:
 
 def _pairs(given: Obj) -> list[Obj]:
     return [{"name": name, "value": str(value)} for name, value in given.items()]
+
+
+def until_loadable(since: str | None, now: dt.datetime) -> float:
+    """Seconds until the minute in which a session began is over; one that began nobody knows when may have begun just now."""
+    minute = now.replace(second=0, microsecond=0)
+    if since is not None and dt.datetime.fromisoformat(since) < minute:
+        return 0.0
+    return (minute + dt.timedelta(minutes=1) - now).total_seconds()
 
 
 def login(chosen: Profile, agent: Obj) -> TrunklineError:

@@ -38,6 +38,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What the agent calls itself (`agentInfo.name`): its quirks are known also where it was started by a command."""
     mode: str | None = None
     """The mode to begin in where the session names none: for agents that begin in one that never asks."""
+    streaming: bool = True
+    """Whether it tells an answer while its model gives it."""
+    questions: bool = False
+    plans: bool = False
+    """Whether its model can ask the user something, and propose a plan, through the protocol."""
+    compact: str = "compact"
+    """The command by which it compacts its context, if it has that command."""
     usage: Literal["turn", "total"] = "turn"
     """Whether the `usage` of a prompt's answer is of that turn, or of the session so far."""
     cost: bool = False
@@ -53,6 +60,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A message without an id whose text has this pattern is a notice of the program, not of the model."""
     silent_chunk: str | None = None
     """A message without an id whose text has this pattern is none of the model's, and says nothing to a reader."""
+    load_later: bool = False
+    """Whether it can't load a session in the minute of the clock in which it began that session."""
     apart: bool = False
     """The tool call in a permission request is none: the request is about the calls that are open."""
     tool_name: str | None = None

@@ -6,6 +6,7 @@ to its prompt, which nobody awaits: however late it comes, the turn ends with it
 
 import asyncio
 import contextlib
+import datetime as dt
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -14,12 +15,12 @@ from typing import Final
 from trunkline_adapters.acp import replies
 from trunkline_adapters.acp.content import native_content
 from trunkline_adapters.acp.files import Files
-from trunkline_adapters.acp.launch import initialize, login, session_params
+from trunkline_adapters.acp.launch import initialize, login, session_params, until_loadable
 from trunkline_adapters.acp.native import ASKED, CANCEL_REQUEST, CODES, VERSION
 from trunkline_adapters.acp.profiles import Profile
 from trunkline_adapters.acp.terminals import Terminals
 from trunkline_adapters.acp.translate import AcpTranslator
-from trunkline_adapters.acp.translate_session import COMPACT, MODE, MODEL, THINKING, choices_of, option_of
+from trunkline_adapters.acp.translate_session import MODE, MODEL, THINKING, capabilities, choices_of, option_of
 from trunkline_agentkit import AgentProcess, ConfigurableBase, Decoded, Exit, Native, Peer, Start, UserPrompt
 from trunkline_agentkit import translate as translate_message
 from trunkline_agentkit.fields import Obj, as_obj, obj, text, whole
@@ -28,6 +29,7 @@ from trunkline_agentkit.protocol import unsupported
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
 from trunkline_wire.blocks import Block, Json, TextBlock
+from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.session import Thinking
 
 log = logging.getLogger(__name__)
@@ -134,6 +136,8 @@ class AcpSession(ConfigurableBase):
             raise TrunklineError("history_lost", f"{self._profile.title} can't take up a session")
         # Taking up says nothing of the past; loading tells all of it again.
         method = "session/resume" if "resume" in able else "session/load"
+        if method == "session/load" and self._profile.load_later:
+            await asyncio.sleep(until_loadable(start.native_since, dt.datetime.now(dt.UTC)))
         try:
             await self._peer.request(method, params, deadline=deadline)
         except TrunklineError as error:
@@ -184,7 +188,7 @@ class AcpSession(ConfigurableBase):
         await self._prompt(prompt.command, prompt.content, native_content(prompt.content, supported))
 
     async def _prompt(self, command: str, content: list[Block], native: list[Obj]) -> None:
-        if self._peer.ended:
+        if self._peer.ended or not self._process.running:
             raise TrunklineError("agent_failed", "the agent has ended: send a prompt to start it again")
         if self._translator.busy or self._waiting:
             self._waiting.append((command, content, native))
@@ -195,15 +199,16 @@ class AcpSession(ConfigurableBase):
         self._translator.prompt(command, content)
         try:
             await self._peer.post("session/prompt", {"sessionId": self._native, "prompt": native})
-        except TrunklineError:
-            self._translator.forget(command)
+        except TrunklineError as error:
+            if error.code != "timeout":  # then the agent may still take it
+                self._peer.tell(self._translator.undelivered(command, ErrorInfo.of(error)), "session/prompt")
             raise
 
     def messages(self) -> AsyncIterator[Native]:
         return self._peer.messages()
 
     async def close(self, grace: float = 5.0) -> Exit:
-        await self._peer.release()
+        self._peer.release()
         if grace and self._process.running and not self._translator.busy:
             await self._say_goodbye()
         if self._next is not None:
@@ -245,23 +250,22 @@ class AcpSession(ConfigurableBase):
         return {one.ask for one in self._translator.open_asks() if self._peer.waits_for(one.key)}
 
     async def set_model(self, model: str) -> None:
-        known = self._translator.state.known
+        if not self._translator.state.known.models:
+            raise unsupported("model_switching", f"the agent has no choice of models, so {model!r} can't be set")
         if await self._set_option(MODEL, model):
             return
-        if not known.models:
-            raise unsupported("model_switching", f"the agent has no choice of models, so {model!r} can't be set")
         await self._peer.request("session/set_model", {"sessionId": self._native, "modelId": model})
 
     async def set_mode(self, mode: str) -> None:
         known = self._translator.state.known
-        if known.modes and mode not in {one.id for one in known.modes}:
+        if not known.modes:
+            raise unsupported("mode_switching", f"the agent has no modes, so {mode!r} can't be set")
+        if mode not in {one.id for one in known.modes}:
             raise TrunklineError(
                 "bad_params", f"mode {mode!r} is unknown; there are: {', '.join(one.id for one in known.modes)}"
             )
         if await self._set_option(MODE, mode):
             return
-        if not known.modes:
-            raise unsupported("mode_switching", f"the agent has no modes, so {mode!r} can't be set")
         await self._peer.request("session/set_mode", {"sessionId": self._native, "modeId": mode})
 
     async def set_thinking(self, level: Thinking) -> None:
@@ -287,13 +291,19 @@ class AcpSession(ConfigurableBase):
         return True
 
     async def run_command(self, name: str, arguments: str, command_id: str) -> None:
-        said = f"/{name.removeprefix('/')} {arguments}".rstrip()
+        name = name.removeprefix("/")
+        there = [command.id for command in self._translator.state.known.commands]
+        if not there:
+            raise unsupported("slash_commands", f"the agent has told no commands, so {name!r} can't be run")
+        if name not in there:
+            raise TrunklineError("bad_params", f"there is no command {name!r}; there are: {', '.join(there[:100])}")
+        said = f"/{name} {arguments}".rstrip()
         await self._prompt(command_id, [TextBlock(text=said)], [{"type": "text", "text": said}])
 
     async def compact(self, instructions: str | None, command_id: str) -> None:
-        if COMPACT not in {command.id for command in self._translator.state.known.commands}:
+        if not capabilities(self._translator.state).compaction:
             raise unsupported("compaction", "the agent has no command to compact its context")
-        await self.run_command(COMPACT, instructions or "", command_id)
+        await self.run_command(self._translator.state.profile.compact, instructions or "", command_id)
 
     async def native(self, method: str, params: dict[str, Json]) -> Json:
         """Any request of the protocol (`session/list`, `session/delete`, …), with its parameters as they are given."""

@@ -10,6 +10,7 @@ from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_wire import Data
 from trunkline_wire.blocks import Block, Choice, Location, ToolKind, Usage
 from trunkline_wire.ids import ask_id, item_id
+from trunkline_wire.session import Capabilities
 from trunkline_wire.turn import Delivery, MessageUser
 
 AskKind = Literal["permission", "plan", "form", "url"]
@@ -102,6 +103,7 @@ class Known:
     """What the log knows of the session, so that only changes are told."""
 
     native_session: str | None = None
+    capabilities: Capabilities | None = None
     model: str | None = None
     mode: str | None = None
     thinking: str | None = None

@@ -32,11 +32,12 @@ from trunkline_adapters.acp.translate_session import (
     usage_updated,
 )
 from trunkline_adapters.acp.translate_tools import called, start_known
-from trunkline_adapters.acp.translate_turn import begin, ended, sent
+from trunkline_adapters.acp.translate_turn import begin, ended, sent, undelivered
 from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_agentkit.jsonrpc import id_key
 from trunkline_agentkit.protocol import Context, Out
 from trunkline_wire.blocks import Block
+from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.work import NativeMessage, PlanUpdated
 
 HISTORY: Final = frozenset(
@@ -89,9 +90,8 @@ class AcpTranslator:
         return f"answer/{asked}"
 
     def sent(self, message: Obj) -> list[Out]:
-        """What a message of ours means for what follows."""
-        sent(self._state, message)
-        return []
+        """What a message of ours means: a prompt begins a turn."""
+        return sent(self._state, message)
 
     def prompt(self, command: str, content: list[Block]) -> None:
         """The next `session/prompt` is this command's."""
@@ -101,10 +101,9 @@ class AcpTranslator:
         """A prompt that waited behind the running turn will not be sent; the turn's end tells it."""
         self._state.dropped.append(Prompt(command=command, content=content))
 
-    def forget(self, command: str) -> None:
+    def undelivered(self, command: str, error: ErrorInfo) -> list[Out]:
         """The prompt of this command could not be sent."""
-        self._state.coming = None
-        self._state.sent = [one for one in self._state.sent if one.command != command]
+        return undelivered(self._state, command, error)
 
     def terminal(self, name: str, output: str, exit_code: int | None) -> None:
         """What a terminal that we run for the agent has printed, and how it ended."""

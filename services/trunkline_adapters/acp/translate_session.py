@@ -17,8 +17,6 @@ from trunkline_wire.work import PlanEntry, PlanUpdated, TaskUpdated, UsageUpdate
 MODE: Final = "mode"
 MODEL: Final = "model"
 THINKING: Final = "thought_level"
-COMPACT: Final = "compact"
-"""Name of the command by which agents compact, where they have one."""
 
 
 def replied(state: State, method: str, params: Obj, result: Obj) -> list[Out]:
@@ -54,9 +52,17 @@ def _described(state: State, method: str, params: Obj, result: Obj) -> list[Out]
         known.models = _choices(objects(models, "availableModels"), "modelId")
     _take_options(known, objects(result, "configOptions"))
     state.initialized = True
-    info = obj(state.agent, "agentInfo")
+    out = [_description(state)]
+    if known.options:
+        out.append(fact(SessionUpdated(config_options=known.options)))
+    return out
+
+
+def _description(state: State) -> Out:
+    known = state.known
+    known.capabilities = capabilities(state)
     data = SessionInitialized(
-        capabilities=capabilities(state),
+        capabilities=known.capabilities,
         native_session=known.native_session,
         model=known.model,
         mode=known.mode,
@@ -64,35 +70,32 @@ def _described(state: State, method: str, params: Obj, result: Obj) -> list[Out]
         models=known.models,
         modes=known.modes,
         account=state.account,
-        version=text(info, "version"),
+        version=text(obj(state.agent, "agentInfo"), "version"),
     )
-    out = [fact(data)]
-    if known.options:
-        out.append(fact(SessionUpdated(config_options=known.options)))
-    return out
+    return fact(data)
 
 
 def capabilities(state: State) -> Capabilities:
-    """What this agent has said it can do. Its commands come only later, so what needs one is claimed, and refused without it."""
-    has, known = obj(state.agent, "agentCapabilities"), state.known
+    """What this agent has said it can do, and its profile of what the protocol has no word for."""
+    has, known, profile = obj(state.agent, "agentCapabilities"), state.known, state.profile
     session = obj(has, "sessionCapabilities")
     return Capabilities(
-        streaming=True,
+        streaming=profile.streaming,
         interrupt=True,
         resume=has.get("loadSession") is True or "resume" in session,
         fork="fork" in session,
         model_switching=bool(known.models),
         mode_switching=bool(known.modes),
         thinking=option_of(known, THINKING) is not None,
-        slash_commands=True,
+        slash_commands=bool(known.commands),
         mcp=True,
         image_input=obj(has, "promptCapabilities").get("image") is True,
-        cost_tracking=state.profile.cost,
+        cost_tracking=profile.cost,
         permissions=True,
-        questions=True,
-        plans=True,
+        questions=profile.questions,
+        plans=profile.plans,
         queueing=True,
-        compaction=True,
+        compaction=any(command.id == profile.compact for command in known.commands),
         native_protocol=True,
     )
 
@@ -168,8 +171,12 @@ def commands_updated(state: State, update: Obj) -> list[Out]:
     if commands == state.known.commands:
         return []
     state.known.commands = commands
-    # Before the session is described its commands go into the description.
-    return [fact(SessionUpdated(commands=commands))] if state.initialized else []
+    if not state.initialized:
+        return []  # they go into the description
+    if capabilities(state) != state.known.capabilities:
+        # With its commands, which agents tell only now, it can do more, or less.
+        return [_description(state)]
+    return [fact(SessionUpdated(commands=commands))]
 
 
 def info_updated(state: State, update: Obj) -> list[Out]:

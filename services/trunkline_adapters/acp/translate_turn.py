@@ -1,4 +1,4 @@
-"""Turns: begun by the first word of the agent after a prompt, ended by the prompt's answer."""
+"""Turns: begun by the prompt, ended by its answer."""
 
 import msgspec
 
@@ -18,8 +18,8 @@ from trunkline_wire.session import SessionStatus
 from trunkline_wire.turn import Outcome, TurnCompleted, TurnStarted
 
 
-def sent(state: State, message: Obj) -> None:
-    """A message of ours goes out."""
+def sent(state: State, message: Obj) -> list[Out]:
+    """A message of ours goes out. A prompt begins its turn there and then: an agent may die before it says a word."""
     method = text(message, "method")
     params = obj(message, "params")
     if method is None:
@@ -28,24 +28,29 @@ def sent(state: State, message: Obj) -> None:
         key = id_key(message["id"])
         state.requests[key] = (method, params)
         if method == "session/prompt":
-            _prompted(state, key, params)
-        elif method in REPLAYING:
+            return _prompted(state, key, params)
+        if method in REPLAYING:
             state.loading = True
             state.cost_before = state.totals = None
     elif method == "session/cancel" and state.turn is not None:
         state.turn.interrupted = True
+    return []
 
 
-def _prompted(state: State, key: bytes, params: Obj) -> None:
+def _prompted(state: State, key: bytes, params: Obj) -> list[Out]:
     prompt = state.coming or Prompt(command=None, content=prompt_blocks(params))
     prompt.key, prompt.said = key, prompt_text(objects(params, "prompt"))
     state.coming = None
     state.sent.append(prompt)
     state.loading = False
+    return begin(state)
 
 
 def begin(state: State, key: bytes | None = None) -> list[Out]:
-    """A turn begins, if the agent has a prompt of ours and none is open. `key` names the prompt's request."""
+    """A turn begins, if the agent has a prompt of ours and none is open: one that was sent while a turn ran has waited.
+
+    `key` names the prompt's request.
+    """
     if state.turn is not None:
         return []
     prompt = next((one for one in state.sent if key is None or one.key == key), None)
@@ -55,6 +60,17 @@ def begin(state: State, key: bytes | None = None) -> list[Out]:
     state.turns += 1
     state.turn = Turn(number=state.turns, prompt=prompt)
     return [fact(TurnStarted(number=state.turns), cause=prompt.command)]
+
+
+def undelivered(state: State, command: str, error: ErrorInfo) -> list[Out]:
+    """The prompt of this command could not be written: the turn that it began is over."""
+    state.coming = None
+    state.sent = [one for one in state.sent if one.command != command]
+    turn = state.turn
+    if turn is None or turn.prompt.command != command:
+        return []
+    state.turn = None
+    return [fact(TurnCompleted(outcome="error", error=error))]
 
 
 def ended(state: State, key: bytes, message: Obj) -> list[Out]:
@@ -93,9 +109,12 @@ def ended(state: State, key: bytes, message: Obj) -> list[Out]:
 
 
 def _outcome(turn: Turn, message: Obj) -> tuple[Outcome, ErrorInfo | None]:
-    """The agent's own word decides: one that was interrupted too late says `end_turn`."""
+    """The agent's own word decides: one that was interrupted too late says `end_turn`, and what it cost to get there."""
     if "error" not in message or message["error"] is None:
-        stop = text(obj(message, "result"), "stopReason") or "end_turn"
+        result = obj(message, "result")
+        stop = text(result, "stopReason") or "end_turn"
+        if turn.interrupted and stop == "end_turn" and whole(obj(result, "usage"), "outputTokens") == 0:
+            return "interrupted", None
         return OUTCOMES.get(stop, "success"), None
     error = obj(message, "error")
     code = whole(error, "code") or 0

@@ -186,7 +186,7 @@ class CodexSession(ConfigurableBase):
         self._closing = True
         peer = self._peer
         if peer is not None:
-            await peer.release()
+            peer.release()
             await self._leave()
         end = await self._link.close(grace)
         if peer is not None:

@@ -8,6 +8,7 @@ from tests.integration.agentkit.hand import Hand, those
 
 from trunkline_adapters.acp.adapter import AcpAdapter
 from trunkline_testkit.processes import kill_all, marked
+from trunkline_wire import NO_NATIVE
 from trunkline_wire.blocks import join_text
 from trunkline_wire.commands import Close, Fork, Interrupt, SetMode
 from trunkline_wire.ids import new_session_id
@@ -84,6 +85,29 @@ async def test_a_session_is_copied_and_interrupted(hand: Hand, run_host: Host, t
     await hand.command(copy, Close())
     await hand.has(copy, "session.closed")
     await hand.verify(copy)
+
+
+async def test_a_prompt_after_which_the_agent_dies_without_a_word_is_a_turn_that_was_aborted(
+    hand: Hand, run_host: Host, tmp_path: Path
+) -> None:
+    await run(run_host)
+    session = await hand.create("acp", options=options(tmp_path, command=[str(STAND_IN)]))
+    prompt = await hand.prompt(session, "vanish 3")
+    events = await hand.has(session, "session.status", status="stopped")
+    (started,) = those(events, "turn.started")
+    (completed,) = those(events, "turn.completed")
+    assert (started.cause, started.origin, started.native) == (prompt, None, NO_NATIVE)
+    assert (completed.turn, completed.data.outcome, completed.data.error.code) == (
+        started.turn,
+        "aborted",
+        "agent_failed",
+    )
+    assert those(events, "error")[0].data.details["exit_code"] == 3
+    assert [event.data.command for event in those(events, "command.finished")] == [prompt]
+    await hand.prompt(session, "second")
+    events = await hand.has(session, "turn.completed", outcome="success")
+    assert said(events) == ["second"]
+    await hand.verify(session)
 
 
 async def test_an_agent_that_is_not_there_is_an_outcome_that_says_so(

@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.integration.agentkit import rpc_agent
 from tests.integration.agentkit.rpc_server import Server
 
-from trunkline_agentkit import Decoded, Native, kind_of
+from trunkline_agentkit import Decoded, Native, Out, kind_of
 from trunkline_agentkit.environment import INCARNATION_MARK, SESSION_MARK
 from trunkline_agentkit.lines import LineTransport, WebSocketLines, connect_websocket
 from trunkline_agentkit.peer import SERVED_LIMIT, UNREAD_LIMIT, Peer, RequestRefusedError
@@ -34,8 +34,12 @@ class Talk:
         self.transport = transport
         self.sent: list[Obj] = []
         self.natives: list[Native] = []
-        self.peer = Peer(transport, _understand, sent=self.sent.append, **options)
+        self.peer = Peer(transport, _understand, sent=self._hear, **options)
         self.reading: asyncio.Task[None] | None = None
+
+    def _hear(self, message: Obj) -> list[Out]:
+        self.sent.append(message)
+        return []
 
     def listen(self) -> None:
         self.reading = asyncio.create_task(self._listen())
@@ -55,7 +59,7 @@ class Talk:
         return [json.loads(one["params"]["line"]) for one in told]
 
     async def end(self) -> None:
-        await self.peer.release()
+        self.peer.release()
         await _close(self.transport)
         await self.peer.wait()
         if self.reading is not None:

@@ -14,7 +14,7 @@ RECORDINGS = Path(__file__).parents[2] / "recordings" / "acp"
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of the agent, on line `line` of its recording, its kind, and what the translator made of it."""
+    """One message of the agent, or one of ours from which something follows, on line `line` of its recording, its kind, and what the translator made of it."""
 
     line: int
     kind: str
@@ -34,7 +34,8 @@ def replay_file(path: Path) -> tuple[list[Step], AcpTranslator]:
         if not isinstance(message, dict) or {"_argv", "_eof", "_exit"} & set(message):
             continue
         if speaker == "host":
-            translator.sent(message)
+            if out := translator.sent(message):
+                steps.append(Step(line=line, kind="sent", message=message, out=out))
         elif speaker == "agent":
             kind = translator.kind_of(message)
             steps.append(Step(line=line, kind=kind, message=message, out=translator.feed(message)))

@@ -5,16 +5,63 @@ Messages are made by hand after the schema; expected values are derived from it.
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.acp.talk import Obj, Talk, data_of
 
-from trunkline_adapters.acp.profiles import Profile
+from trunkline_adapters.acp.profiles import NO_PROFILE, Profile
+from trunkline_adapters.acp.translate_session import capabilities
 from trunkline_agentkit import Fact
 from trunkline_wire.asks import AskWithdrawn, PermissionRequested, PlanProposed, QuestionAsked
 from trunkline_wire.blocks import Choice, FileBlock, ImageBlock, ResourceBlock, TextBlock
-from trunkline_wire.session import SessionCompacted, SessionStatus, SessionUpdated
+from trunkline_wire.session import SessionCompacted, SessionInitialized, SessionStatus, SessionUpdated
 from trunkline_wire.turn import MessageAssistant, MessageSystem, MessageUser, ToolCompleted, ToolStarted, TurnCompleted
 from trunkline_wire.work import NativeMessage, PlanEntry, PlanUpdated, TaskUpdated
+
+
+def test_what_an_agent_can_do_with_its_commands_is_told_with_them() -> None:
+    """They come after the answer that describes the session."""
+    talk = Talk()
+    first = capabilities(talk.translator.state)
+    assert (first.slash_commands, first.compaction) == (False, False)
+    web: Obj = {"name": "web", "description": "d", "input": {"hint": "query"}}
+    told = Choice(id="web", description="d", hint="query")
+    for commands, expected in (
+        ([web], (True, False)),
+        ([web, {"name": "compact"}], (True, True)),
+        ([web], (True, False)),
+        ([], (False, False)),
+    ):
+        (data,) = talk.update("available_commands_update", availableCommands=commands)
+        assert isinstance(data, SessionInitialized)
+        assert data.native_session == "s"
+        assert data.commands[:1] == ([told] if commands else [])
+        assert (data.capabilities.slash_commands, data.capabilities.compaction) == expected
+    talk.update("available_commands_update", availableCommands=[web])
+    help = {"name": "help"}
+    assert talk.update("available_commands_update", availableCommands=[web, help]) == [
+        SessionUpdated(commands=[told, Choice(id="help")])
+    ]
+
+
+def test_a_profile_says_by_which_command_an_agent_compacts() -> None:
+    talk = Talk(Profile(compact="compress"))
+    (data,) = talk.update("available_commands_update", availableCommands=[{"name": "compact"}, {"name": "compress"}])
+    assert isinstance(data, SessionInitialized)
+    assert data.capabilities.compaction
+    (data,) = talk.update("available_commands_update", availableCommands=[{"name": "compact"}])
+    assert isinstance(data, SessionInitialized)
+    assert not data.capabilities.compaction
+
+
+@pytest.mark.parametrize("claim", ["streaming", "questions", "plans"])
+def test_what_the_protocol_has_no_word_for_is_claimed_by_the_profile(claim: str) -> None:
+    for has in (True, False):
+        profile = msgspec.structs.replace(NO_PROFILE, **{claim: has})
+        claimed = capabilities(Talk(profile).translator.state)
+        assert getattr(claimed, claim) == has
+    unknown = capabilities(Talk().translator.state)
+    assert (unknown.streaming, unknown.questions, unknown.plans) == (True, False, False)
 
 
 def test_a_plan_is_its_entries() -> None:
@@ -100,6 +147,17 @@ def test_an_interrupt_that_came_too_late_is_what_the_agent_says_it_is() -> None:
     assert talk.translator.state.turn is None
 
 
+def test_an_interrupted_agent_whose_model_has_said_nothing_is_not_done() -> None:
+    """opencode 1.18, interrupted while it tries to reach its model again."""
+    for interrupt, outcome in ((True, "interrupted"), (False, "success")):
+        talk = Talk()
+        if interrupt:
+            talk.translator.sent({"method": "session/cancel", "params": {"sessionId": "s"}})
+        (ended,) = talk.end(usage={"inputTokens": 0, "outputTokens": 0, "totalTokens": 0})
+        assert isinstance(ended, TurnCompleted)
+        assert ended.outcome == outcome
+
+
 def test_an_agent_that_answers_an_interrupt_by_an_error_was_interrupted() -> None:
     talk = Talk()
     talk.update("agent_message_chunk", content={"type": "text", "text": "Some"})
@@ -176,10 +234,6 @@ def test_modes_commands_options_and_titles_are_told_when_they_change() -> None:
     talk = Talk()
     assert talk.update("current_mode_update", currentModeId="plan") == [SessionUpdated(mode="plan")]
     assert talk.update("current_mode_update", currentModeId="plan") == []
-    commands = [{"name": "web", "description": "d", "input": {"hint": "query"}}]
-    assert talk.update("available_commands_update", availableCommands=commands) == [
-        SessionUpdated(commands=[Choice(id="web", description="d", hint="query")])
-    ]
     assert talk.update("session_info_update", title="A title") == [SessionUpdated(title="A title")]
     assert talk.update("session_info_update", title=None, updatedAt="2026-01-01T00:00:00Z") == []
     groups = [{"group": "g", "name": "G", "options": [{"value": "a", "name": "A"}, {"value": "b", "name": "B"}]}]
