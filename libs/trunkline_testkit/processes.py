@@ -89,6 +89,28 @@ def marked(key: str, value: str) -> list[ProcessInfo]:
     return found
 
 
+def within(*places: Path) -> list[ProcessInfo]:
+    """Every living process but this one that works in one of `places`, or was started with the name of one in its environment.
+
+    So what has left its group, its parent and the marks behind is still found by its home.
+    """
+    names = [os.fsencode(str(place)) for place in places]
+    found: list[ProcessInfo] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+            directory = os.fsencode(str((entry / "cwd").readlink()))
+        except OSError:
+            continue
+        if any(name in environment or directory == name or directory.startswith(name + b"/") for name in names):
+            info = snapshot(int(entry.name))
+            if info is not None:
+                found.append(info)
+    return found
+
+
 def kill(pid: int) -> None:
     """SIGKILL; a process that is gone already is fine."""
     _signal(pid, signal.SIGKILL)

@@ -78,7 +78,7 @@ class ContractBase:
             options=msgspec.structs.replace(options, mode=self.modes.get(behaviour, options.mode)),
             source=self.source(tmp_path),
             recording=fields.pop("recording", tmp_path / "native.jsonl"),
-            temporary=tmp_path,
+            temporary=fields.pop("temporary", tmp_path),
             **fields,
         )
 

@@ -75,7 +75,8 @@ def program(name: str | None, chosen: Profile, manifest: Manifest, source: Mappi
 def environment(start: Start, chosen: Profile, source: Mapping[str, str]) -> dict[str, str]:
     """The Start's environment, with the profile's variables and those that it, or the session, takes from the worker's."""
     names = (*chosen.variables, *start.options.native.get("variables", []))
-    return {**named_variables(names, source), **chosen.environment, **start.environment}
+    temporary = dict.fromkeys(chosen.temporary, start.environment.get("TMPDIR", ""))
+    return {**named_variables(names, source), **chosen.environment, **temporary, **start.environment}
 
 
 def initialize(chosen: Profile) -> Obj:

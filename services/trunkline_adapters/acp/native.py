@@ -6,7 +6,7 @@ what the schema requires and add what it lacks, and no field may raise.
 
 from typing import Final
 
-from trunkline_agentkit.fields import Obj, obj, text
+from trunkline_agentkit.fields import Obj, obj, objects, text
 from trunkline_wire.turn import Outcome
 
 VERSION: Final = 1
@@ -58,9 +58,18 @@ OUTCOMES: Final[dict[str, Outcome]] = {
 
 def at_path(message: Obj, path: str | None) -> str | None:
     """The string at a dotted path, as profiles name places: `_meta.tool.name`."""
-    if not path:
-        return None
-    *way, last = path.split(".")
+    holder, last = _holder(message, path)
+    return text(holder, last)
+
+
+def objects_at(message: Obj, path: str | None) -> list[Obj]:
+    """The objects in the list at a dotted path."""
+    holder, last = _holder(message, path)
+    return objects(holder, last)
+
+
+def _holder(message: Obj, path: str | None) -> tuple[Obj, str]:
+    *way, last = (path or "").split(".")
     for key in way:
         message = obj(message, key)
-    return text(message, last)
+    return message, last

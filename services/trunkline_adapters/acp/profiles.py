@@ -34,6 +34,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Names of environment variables that the agent gets from the worker's; a `*` at the end takes every name that starts so."""
     environment: dict[str, str] = {}
     """Variables that the agent always gets, unless the session's options say otherwise."""
+    temporary: tuple[str, ...] = ()
+    """Variables beside TMPDIR that name the session's directory for temporary files to it."""
     names: tuple[str, ...] = ()
     """What the agent calls itself (`agentInfo.name`): its quirks are known also where it was started by a command."""
     mode: str | None = None
@@ -62,6 +64,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A message without an id whose text has this pattern is none of the model's, and says nothing to a reader."""
     load_later: bool = False
     """Whether it can't load a session in the minute of the clock in which it began that session."""
+    questions_at: str | None = None
+    """Where the tool call of a permission request holds the questions that the request is made of: a dotted path. Their answers go
+    beside the option that is chosen, by the number of the question."""
     apart: bool = False
     """The tool call in a permission request is none: the request is about the calls that are open."""
     tool_name: str | None = None

@@ -4,7 +4,7 @@ from typing import Any
 
 from trunkline_adapters.acp.state import Ask
 from trunkline_adapters.acp.translate_asks import choices
-from trunkline_agentkit.fields import Obj, as_obj, obj, objects, text
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
 
@@ -20,7 +20,10 @@ def result_of(ask: Ask, decided: AskDecided) -> Obj:
             return {"action": "decline" if decided.behaviour == "deny" else "accept"}
         case _:
             option = _option(ask, decided)
-            return CANCELLED if option is None else {"outcome": {"outcome": "selected", "optionId": option}}
+            if option is None:
+                return CANCELLED
+            chosen: Obj = {"outcome": {"outcome": "selected", "optionId": option}}
+            return chosen | ({"answers": _answers(decided.answers)} if ask.kind == "questions" and decided.answers else {})
 
 
 def cancelled(ask: Ask) -> Obj:
@@ -43,6 +46,11 @@ def _option(ask: Ask, decided: AskDecided) -> str | None:
     if decided.behaviour == "deny":
         return None
     raise TrunklineError("bad_answer", "the ask has no option that allows: choose one of those it lists by its id")
+
+
+def _answers(given: Obj) -> dict[str, str]:
+    """An answer for each question, as a text: several choices one behind the other."""
+    return {name: ", ".join(map(str, items(given, name) or [value])) for name, value in given.items()}
 
 
 def _form(ask: Ask, decided: AskDecided) -> Obj:

@@ -13,7 +13,7 @@ from trunkline_wire.ids import ask_id, item_id
 from trunkline_wire.session import Capabilities
 from trunkline_wire.turn import Delivery, MessageUser
 
-AskKind = Literal["permission", "plan", "form", "url"]
+AskKind = Literal["permission", "plan", "questions", "form", "url"]
 
 
 @dataclass

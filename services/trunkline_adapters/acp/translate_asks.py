@@ -3,10 +3,11 @@
 from typing import Any, Final, Literal
 
 from trunkline_adapters.acp.content import text_of_tool
+from trunkline_adapters.acp.native import objects_at
 from trunkline_adapters.acp.state import Ask, AskKind, State, Tool, fact
 from trunkline_adapters.acp.translate_message import close_segment
 from trunkline_adapters.acp.translate_tools import asked_for, start
-from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text, truth
 from trunkline_agentkit.jsonrpc import id_key
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.asks import (
@@ -38,6 +39,12 @@ def permission_requested(state: State, key: bytes, params: Obj) -> list[Out]:
     else:
         tool = asked_for(state, native, call)
         out += start(state, tool)
+    if questions := _questions(objects_at(call, state.profile.questions_at)):
+        ask = _open(state, key, "questions", params, tool, name=native)
+        asked = QuestionAsked(
+            ask=ask.ask, incarnation=state.context.incarnation, questions=questions, tool=ask.item
+        )
+        return [*out, fact(asked, item=ask.item, lane=ask.lane)]
     plan = _plan(tool, call)
     ask = _open(state, key, "plan" if plan is not None else "permission", params, tool, name=native)
     if plan is not None:
@@ -57,6 +64,23 @@ def permission_requested(state: State, key: bytes, params: Obj) -> list[Out]:
         tool=ask.item,
     )
     return [*out, fact(data, item=ask.item, lane=ask.lane)]
+
+
+def _questions(natives: list[Obj]) -> list[Question]:
+    """Questions that a permission request holds; their number is what the agent knows an answer by."""
+    return [
+        Question(
+            id=str(number),
+            text=text(one, "question") or "",
+            header=text(one, "header"),
+            options=[
+                QuestionOption(label=text(option, "label") or "", description=text(option, "description"))
+                for option in objects(one, "options")
+            ],
+            multiple=truth(one, "multiSelect"),
+        )
+        for number, one in enumerate(natives)
+    ]
 
 
 def _plan(tool: Tool, call: Obj) -> str | None:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import msgspec
@@ -53,7 +54,8 @@ def main() -> int:
 
 def run(name: str, row: type[Row], *, again: bool = False) -> bool:
     """Runs one row, or what is left of it, and keeps its result. Whether all that was run passed."""
-    before = _result(RESULTS / f"{name}.json").cells if again else {}
+    last = _result(RESULTS / f"{name}.json") if again else None
+    before = last.cells if last is not None else {}
     chosen = [column for column in COLUMNS if before.get(column, MISSING).mark in {"fail", "missing"}]
     if not chosen:
         return True
@@ -67,7 +69,9 @@ def run(name: str, row: type[Row], *, again: bool = False) -> bool:
         command = [sys.executable, "-m", "pytest", "-q", "-m", "live", f"--basetemp={kept}", *tests]
         if os.geteuid() == 0:
             command = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "matrix", *command]
+        began = time.monotonic()
         done = subprocess.run(command, env={**os.environ, "TRUNKLINE_MATRIX": str(lines)}, check=False)
+        seconds = round(time.monotonic() - began, 1)
         cells = cells_of(json.loads(line) for line in lines.read_text().splitlines())
     for column, reason in row.known.items():
         if cells[column].mark == "fail":
@@ -78,6 +82,7 @@ def run(name: str, row: type[Row], *, again: bool = False) -> bool:
         version=row.version(),
         adapter=row.adapter_name,
         day=today,
+        seconds=seconds if last is None else last.seconds,
         cells=before | {column: cells[column] for column in chosen},
     )
     RESULTS.mkdir(exist_ok=True)

@@ -29,6 +29,8 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     adapter: str
     day: str
     cells: dict[str, Cell]
+    seconds: float | None = None
+    """How long the last run of the whole row took."""
 
 
 def cells_of(lines: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
@@ -59,10 +61,14 @@ def render(rows: Iterable[RowResult]) -> str:
         ),
     ]
     for row in ordered:
-        lines += ["", f"## {row.agent} {row.version}", "", f"Adapter `{row.adapter}`, run on {row.day}.", ""]
+        lines += ["", f"## {row.agent} {row.version}", "", f"Adapter `{row.adapter}`, run on {row.day}{_took(row)}.", ""]
         noted = [(column, row.cells[column]) for column in COLUMNS if row.cells.get(column, MISSING).note]
         lines += [f"- {_SIGNS[cell.mark]} **{column}**: {cell.note}" for column, cell in noted] or ["Nothing to add."]
     return "\n".join(lines) + "\n"
+
+
+def _took(row: RowResult) -> str:
+    return "" if row.seconds is None else f" in {row.seconds:.0f} s"
 
 
 def _cell(lines: list[Mapping[str, Any]]) -> Cell:

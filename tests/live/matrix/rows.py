@@ -4,9 +4,9 @@ A row says how the agent is to be started and what it can't do; all else is the 
 versions, `offline.py` has the settings.
 """
 
-import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Iterator, Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,6 @@ import pytest
 
 from trunkline_agentkit import BackendAdapter, Start
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
-from trunkline_agentkit.contract.talk import Talk
 from trunkline_agentkit.registry import load
 from trunkline_testkit import processes
 from trunkline_testkit.agents import AGENTS
@@ -36,6 +35,9 @@ PROMPTS: Mapping[Any, str] = {
     "err500": "SCENARIO=err500",
     "drop": "SCENARIO=drop",
 }
+GRACE = 5.0
+"""Seconds that an agent's processes may take to be gone once it was ended."""
+_LITTER = ("*socks*", "*socks*/*", "*daemon*", "*daemon*/*", "tmux-*/*")
 CRASH = "no prompt is known that makes the program crash"
 NO_CHANGE = "the protocol has no word for a changed input: `session/request_permission` is answered with an option or `cancelled`"
 NO_QUESTION = "it offers its model no tool to ask the user"
@@ -61,12 +63,26 @@ class Row(AdapterContract):
         cls.prompts = {name: prompt for name, prompt in cls.prompts.items() if name not in cls.exempt}
 
     @pytest.fixture(autouse=True)
-    def _bench(self, scripted_api: ScriptedApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    def _bench(
+        self, scripted_api: ScriptedApi, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[None]:
+        """A home, and behind the test nothing of the agent's: no process that was started with it, or works in its directories,
+        and nothing in the system's own place for temporary files.
+        """
         self.api = scripted_api
         self.home = tmp_path_factory.mktemp("home")
+        self.temporary = Path(tempfile.mkdtemp(prefix="tl-"))  # short, for the sockets that agents put into it
         self.environment = offline_env(self.agent, self.home, scripted_api.url)
+        before = _litter()
         yield
         scripted_api.release()
+        left = processes.within(self.home, self.temporary, tmp_path)
+        try:
+            processes.wait_gone_sync(left, GRACE)
+        finally:
+            processes.kill_all(left)
+            shutil.rmtree(self.temporary)
+        assert _litter() - before == set(), "the agent left sockets outside of its session's directories"
 
     @classmethod
     def version(cls) -> str:
@@ -85,17 +101,7 @@ class Row(AdapterContract):
     def start(
         self, adapter: BackendAdapter, tmp_path: Path, behaviour: Behaviour | More = "say", **fields: Any
     ) -> Start:
-        return super().start(adapter, tmp_path, behaviour, agent=self.profile, **fields)
-
-    @contextlib.asynccontextmanager
-    async def session(self, tmp_path: Path, start: Start | None = None, **fields: Any) -> AsyncGenerator[Talk]:
-        """Besides, nothing may be left that was started with the agent's home: not even what has taken off the mark."""
-        async with super().session(tmp_path, start, **fields) as talk:
-            yield talk
-        left = await asyncio.to_thread(processes.marked, "HOME", str(self.home))
-        processes.kill_all(left)
-        assert left == [], f"processes of the agent outlive it: {[info.command[:120] for info in left]}"
-
+        return super().start(adapter, tmp_path, behaviour, agent=self.profile, temporary=self.temporary, **fields)
 
 class AcpRow(Row):
     """What the protocol itself lacks is exempt for each of its agents."""
@@ -109,3 +115,9 @@ class SilentAcpRow(AcpRow):
     """Agents that never ask a question through the protocol: the requests to the model show no tool for it."""
 
     exempt: ClassVar[Mapping[Any, str]] = {**AcpRow.exempt, "question": NO_QUESTION}
+
+
+def _litter() -> set[Path]:
+    """What agents are known to put beside each other into the system's place for temporary files."""
+    place = Path(tempfile.gettempdir())
+    return {path for pattern in _LITTER for path in place.glob(pattern)}

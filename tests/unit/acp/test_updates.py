@@ -10,9 +10,18 @@ import pytest
 from tests.unit.acp.talk import Obj, Talk, data_of
 
 from trunkline_adapters.acp.profiles import NO_PROFILE, Profile
+from trunkline_adapters.acp.replies import result_of
 from trunkline_adapters.acp.translate_session import capabilities
 from trunkline_agentkit import Fact
-from trunkline_wire.asks import AskWithdrawn, PermissionRequested, PlanProposed, QuestionAsked
+from trunkline_wire.asks import (
+    AskDecided,
+    AskWithdrawn,
+    PermissionRequested,
+    PlanProposed,
+    Question,
+    QuestionAsked,
+    QuestionOption,
+)
 from trunkline_wire.blocks import Choice, FileBlock, ImageBlock, ResourceBlock, TextBlock
 from trunkline_wire.session import SessionCompacted, SessionInitialized, SessionStatus, SessionUpdated
 from trunkline_wire.turn import MessageAssistant, MessageSystem, MessageUser, ToolCompleted, ToolStarted, TurnCompleted
@@ -228,6 +237,45 @@ def test_what_is_said_outside_of_a_turn_is_told_at_once() -> None:
     assert talk.update("agent_message_chunk", content=content) == [
         MessageAssistant(content=[TextBlock(text="Your build is done.")], block=0)
     ]
+
+
+def test_questions_that_come_as_a_permission_are_answered_by_their_number() -> None:
+    """Qwen Code 0.24.4 asks so; the request is one that it sent."""
+    profile = Profile(questions_at="_meta.questions")
+    options = [
+        {"label": "Red", "description": "warm"},
+        {"label": "Blue", "description": "cool"},
+    ]
+    asked = [
+        {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False},
+        {"question": "Which sizes?", "options": [{"label": "S"}, {"label": "L"}], "multiSelect": True},
+    ]
+    params = {
+        "options": [
+            {"optionId": "proceed_once", "name": "Submit", "kind": "allow_once"},
+            {"optionId": "cancel", "name": "Cancel", "kind": "reject_once"},
+        ],
+        "toolCall": {"toolCallId": "call_1", "title": "Ask user 2 questions", "_meta": {"questions": asked}},
+    }
+    talk = Talk(profile)
+    tool, question = data_of(talk.feed({"id": "x", "method": "session/request_permission", "params": params}))
+    assert isinstance(tool, ToolStarted)
+    assert isinstance(question, QuestionAsked)
+    colours = [QuestionOption(label="Red", description="warm"), QuestionOption(label="Blue", description="cool")]
+    sizes = [QuestionOption(label="S"), QuestionOption(label="L")]
+    assert question.questions == [
+        Question(id="0", text="Which colour?", header="Colour", options=colours),
+        Question(id="1", text="Which sizes?", options=sizes, multiple=True),
+    ]
+    (ask,) = talk.translator.open_asks()
+    answers: dict[str, Any] = {"0": "Blue", "1": ["S", "L"]}
+    assert result_of(ask, AskDecided(ask=ask.ask, behaviour="answered", by="me", answers=answers)) == {
+        "outcome": {"outcome": "selected", "optionId": "proceed_once"},
+        "answers": {"0": "Blue", "1": "S, L"},
+    }
+    assert result_of(ask, AskDecided(ask=ask.ask, behaviour="deny", by="me")) == {
+        "outcome": {"outcome": "selected", "optionId": "cancel"}
+    }
 
 
 def test_modes_commands_options_and_titles_are_told_when_they_change() -> None:

@@ -41,13 +41,14 @@ def test_the_page_has_a_column_for_each_agent_and_says_what_is_not_a_plain_pass(
     cells = {"prompt": Cell(mark="pass"), "deny": Cell(mark="fail", note="it ran all the same")}
     page = render(
         [
-            RowResult(agent="aaa", version="1", adapter="acp", day="2026-01-02", cells={}),
+            RowResult(agent="aaa", version="1", adapter="acp", day="2026-01-02", cells={}, seconds=91.6),
             RowResult(agent="claude", version="2", adapter="claude", day="2026-01-01", cells=cells),
         ]
     )
     assert "| behaviour | claude | aaa |" in page
     assert "| prompt | ✓ | ? |" in page
     assert "| deny | ✗ | ? |" in page
+    assert "Adapter `acp`, run on 2026-01-02 in 92 s." in page
     assert "## claude 2\n\nAdapter `claude`, run on 2026-01-01.\n\n- ✗ **deny**: it ran all the same\n" in page
 
 
