@@ -243,6 +243,8 @@ def perform(word: str, rest: str, said: str) -> Iterator[str]:
             sys.stderr.write("the stand-in dies\n")
             sys.stderr.flush()
             os._exit(int(rest))
+        case "recall":
+            yield (STATE / now.session).read_text()
         case "vanish":
             os._exit(int(rest))
         case "environment":

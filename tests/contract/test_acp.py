@@ -28,13 +28,15 @@ RECORDINGS = Path(__file__).parents[1] / "recordings" / "acp"
 
 class TestAcp(AdapterContract):
     adapter_name = "acp"
-    prompts: ClassVar[Mapping[Behaviour, str]] = {
+    prompts: ClassVar[Mapping[Behaviour | More, str]] = {
         "say": "hello there",
         "long": "long",
         "ask": "ask ls",
         "question": "question",
         "crash": "die 3",
+        "recall": "recall",
     }
+    said = "hello there"
     recordings = sorted(RECORDINGS.glob("*/native.jsonl"))
 
     def make_adapter(self) -> BackendAdapter:

@@ -22,9 +22,10 @@ Behaviour = Literal["say", "long", "ask", "question", "crash"]
 """`say`: answers with a text. `long`: streams for many seconds. `ask`: asks for permission to run a tool. `question`: asks
 its user. `crash`: ends the program in mid-turn."""
 
-More = Literal["slow", "huge", "tool", "err400", "err401", "err429", "err500", "drop"]
+More = Literal["slow", "huge", "tool", "recall", "err400", "err401", "err429", "err500", "drop"]
 """`slow`: a text in pieces with seconds between them. `huge`: a text of `huge_size` characters. `tool`: runs a tool, asking
-or not. `err400` and so on: the model's API answers with that status. `drop`: it breaks its answer off."""
+or not. `recall`: says what it was told before. `err400` and so on: the model's API answers with that status. `drop`: it breaks
+its answer off."""
 
 Ability = Literal["streaming", "resume", "interrupt", "change", "second", "stays"]
 """`change`: a decision may change a tool's input. `second`: takes a prompt while a turn runs. `stays`: its program runs on
@@ -42,9 +43,11 @@ class ContractBase:
     unknown: ClassVar[Mapping[str, Any]] = {"type": "a-type-of-next-year", "value": 1}
     """A message of a type that nobody knows yet."""
     said: ClassVar[str | None] = None
-    """Stands in the answer to `say`, and in no other."""
+    """Stands in the answer to `say`, in that to `recall` after it, and in no other."""
     modes: ClassVar[Mapping[Any, str]] = {}
     """The mode that a session needs for a Behaviour or More, where it is not the one of `options`."""
+    recovers: ClassVar[Sequence[More]] = ()
+    """Troubles with its model that the agent gets over by itself, so that its turn succeeds."""
     trouble_patience: ClassVar[float] = 20.0
     """Seconds after which a turn is interrupted whose agent still tries to reach its model."""
     huge_size: ClassVar[int] = 1_000_000

@@ -5,11 +5,12 @@ import contextlib
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trunkline_agentkit.contract.base import ContractBase
-from trunkline_agentkit.contract.talk import Talk, data_of, only
+from trunkline_agentkit.contract.talk import Talk, data_of, only, spoken
 from trunkline_agentkit.environment import INCARNATION_MARK
 from trunkline_agentkit.sweep import marked
 from trunkline_wire import TrunklineError
@@ -26,12 +27,21 @@ class EndContract(ContractBase):
             native = data_of(talk.facts, SessionInitialized)[-1].native_session
             session = talk.start.session
         assert native
-        recording = tmp_path / "resumed.jsonl"
-        async with self.session(tmp_path, session=session, native_session=native, recording=recording) as talk:
-            command = await talk.prompt(self.prompts["say"])
-            out = await talk.until(TurnCompleted)
-            assert only(out, TurnStarted).cause == command
-            assert data_of(out, TurnCompleted)[0].outcome == "success"
+        await self._goes_on(tmp_path, session=session, native_session=native)
+
+    async def test_a_copy_goes_on_by_itself(self, tmp_path: Path) -> None:
+        """It knows what was said before it was made, and the session that it is a copy of knows nothing of it."""
+        self.unless_exempt("resume")
+        async with self.session(tmp_path) as talk:
+            await talk.turn(self.prompts["say"])
+            if not talk.capabilities.fork:
+                pytest.skip("exempt: it can't copy a session")
+            native = data_of(talk.facts, SessionInitialized)[-1].native_session
+            session = talk.start.session
+        assert native
+        copy = await self._goes_on(tmp_path, native_session=native, fork=True)
+        assert copy != native
+        assert await self._goes_on(tmp_path, session=session, native_session=native) == native
 
     async def test_a_session_whose_agent_was_killed_goes_on(self, tmp_path: Path) -> None:
         self.unless_exempt("resume", "long")
@@ -44,12 +54,19 @@ class EndContract(ContractBase):
             await talk.until_over()
             session = talk.start.session
         assert native
-        recording = tmp_path / "resumed.jsonl"
-        async with self.session(tmp_path, session=session, native_session=native, recording=recording) as talk:
-            command = await talk.prompt(self.prompts["say"])
+        await self._goes_on(tmp_path, session=session, native_session=native)
+
+    async def _goes_on(self, tmp_path: Path, **start: Any) -> str | None:
+        """Takes a session up that was told `say`: its next turn works, and knows of it. Its native id by now."""
+        recording = tmp_path / f"{'copied' if start.get('fork') else 'resumed'}.jsonl"
+        async with self.session(tmp_path, **start, recording=recording) as talk:
+            command = await talk.prompt(self.prompts.get("recall", self.prompts["say"]))
             out = await talk.until(TurnCompleted)
             assert only(out, TurnStarted).cause == command
             assert data_of(out, TurnCompleted)[0].outcome == "success"
+            if "recall" in self.prompts and self.said is not None:
+                assert self.said in spoken(out), "it has forgotten what was said"
+            return data_of(talk.facts, SessionInitialized)[-1].native_session
 
     async def test_closing_leaves_no_process(self, tmp_path: Path) -> None:
         async with self.session(tmp_path) as talk:

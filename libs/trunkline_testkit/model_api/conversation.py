@@ -64,6 +64,8 @@ class Conversation:
     directives: dict[str, str] = field(default_factory=dict[str, str])
     kind: str = "prompt"
     """prompt, notification (a background task ended), compaction, or side (a title, a summary: no tools offered)."""
+    earlier: tuple[str, ...] = ()
+    """The prompts before it, in order."""
     position: int = 0
     """Index of the prompt's message: tells two equal prompts of one conversation apart."""
     length: int = 0
@@ -143,6 +145,7 @@ def conversation_of(
         prompt=prompt,
         directives=directives if kind == "prompt" else {},
         kind=kind,
+        earlier=tuple(filter(None, map(_prompt_of, said[:position]))),
         position=position,
         length=len(said),
         used=tuple(name for message in said[position + 1 :] for name in message.calls),

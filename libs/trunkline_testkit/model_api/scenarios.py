@@ -8,6 +8,7 @@
 | `SCENARIO=flood N=10000` | N pieces at full speed |
 | `SCENARIO=huge BYTES=1000000` | one text of that many bytes |
 | `SCENARIO=thinking` | thinks, then speaks |
+| `SCENARIO=recall` | says which prompts came before this one |
 | `SCENARIO=bash CMD=…` | runs a command that needs permission |
 | `SCENARIO=twobash CMD=… CMD2=…` | asks for two commands in one message |
 | `SCENARIO=read FILE=…`, `SCENARIO=write FILE=… TEXT=…` | reads, writes a file |
@@ -91,6 +92,8 @@ def _blocks(scenario: str, conversation: Conversation) -> tuple[Block, ...]:
             return (Text(("Holding. ", "Released."), hold_after=1),)
         case "huge":
             return (Text(_huge(conversation.number("BYTES", 1_000_000))),)
+        case "recall":
+            return (Text(pieces_of(f"You said before: {' | '.join(conversation.earlier) or 'nothing'}")),)
         case "thinking":
             return Thinking(pieces_of("First I look at the question. Then I answer it.")), Text(pieces_of(text))
         case _:

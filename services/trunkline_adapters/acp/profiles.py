@@ -19,6 +19,13 @@ from trunkline_wire import TrunklineError
 DIRECTORY_VARIABLE: Final = "TRUNKLINE_ACP_PROFILES"
 
 
+class Sign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A string in a message: `at` is a dotted path, as all places are named here."""
+
+    at: str
+    value: str
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an agent is started, and where it departs from the protocol."""
 
@@ -48,9 +55,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     compact: str = "compact"
     """The command by which it compacts its context, if it has that command."""
     usage: Literal["turn", "total"] = "turn"
-    """Whether the `usage` of a prompt's answer is of that turn, or of the session so far."""
+    """Whether the `usage` of a prompt's answer is of that turn, or all so far."""
     cost: bool = False
     """Whether the agent tells what a session costs."""
+    counts: Literal["session", "process"] = "session"
+    """Whether all that was used so far goes on when a session is taken up, or begins anew."""
     files: bool = True
     terminals: bool = True
     """Whether the agent is offered `fs/*` and `terminal/*`."""
@@ -60,6 +69,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A message whose text is this pattern is no message, but tells the mode, its group 1."""
     notice_chunk: str | None = None
     """A message without an id whose text has this pattern is a notice of the program, not of the model."""
+    error_chunk: str | None = None
+    """A message without an id whose text has this pattern tells why the turn has failed, unless the agent goes on after it."""
+    failure: Sign | None = None
+    """What an update holds that says that the turn has failed; the message without an id that follows tells why."""
     silent_chunk: str | None = None
     """A message without an id whose text has this pattern is none of the model's, and says nothing to a reader."""
     load_later: bool = False
@@ -115,7 +128,7 @@ def profiles(directory: str | None = None) -> Mapping[str, Profile]:
 def _read(name: str, content: str) -> Profile:
     try:
         found = msgspec.convert(tomllib.loads(content), Profile)
-        for pattern in (found.mode_chunk, found.notice_chunk, found.silent_chunk):
+        for pattern in (found.mode_chunk, found.notice_chunk, found.error_chunk, found.silent_chunk):
             re.compile(pattern or "")
     except (msgspec.ValidationError, tomllib.TOMLDecodeError, re.error) as error:
         raise TrunklineError("bad_settings", f"{name!r} is not a profile of an ACP agent: {error}") from error

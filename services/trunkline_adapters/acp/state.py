@@ -34,6 +34,8 @@ class Turn:
     interrupted: bool = False
     usage: Usage | None = None
     """Of the model's calls so far, of agents that tell it with each."""
+    failure: str | None = None
+    """Why it has failed, as far as the agent has said; "" while only that is known."""
 
 
 @dataclass
@@ -151,7 +153,9 @@ class State:
     context_used: int | None = None
     context_size: int | None = None
     cost: float | None = None
-    """The session's cost so far in USD."""
+    """The cost so far in USD."""
+    partial: bool = False
+    """What is counted so far is not all of this session, or not of it alone."""
     cost_before: float | None = 0.0
     totals: Usage | None = field(default_factory=Usage)
     """Cost and tokens when the last turn ended; None where an earlier process of the agent has begun to count."""

@@ -6,7 +6,7 @@ Its parts by family: `translate_session` (what the session is), `translate_turn`
 
 from typing import Final
 
-from trunkline_adapters.acp.native import CANCEL_REQUEST, ELICITATION, PERMISSION, SERVED, SILENT
+from trunkline_adapters.acp.native import CANCEL_REQUEST, ELICITATION, PERMISSION, SERVED, SILENT, at_path
 from trunkline_adapters.acp.profiles import NO_PROFILE, Profile
 from trunkline_adapters.acp.state import Ask, Prompt, State, Terminal, fact, passing
 from trunkline_adapters.acp.translate_asks import (
@@ -178,6 +178,9 @@ class AcpTranslator:
         state = self._state
         if state.loading and kind in HISTORY:
             return passing(state)
+        failure = state.profile.failure
+        if state.turn is not None and failure is not None and at_path(update, failure.at) == failure.value:
+            state.turn.failure = ""
         out = begin(state) if kind in HISTORY else []
         if kind not in ("tool_call", "tool_call_update"):
             out += start_known(state)

@@ -4,7 +4,8 @@ import re
 from typing import Final, Literal
 
 from trunkline_adapters.acp.content import block_of
-from trunkline_adapters.acp.state import Segment, State, fact, passing
+from trunkline_adapters.acp.profiles import Profile
+from trunkline_adapters.acp.state import Segment, State, Turn, fact, passing
 from trunkline_adapters.acp.translate_session import mode_changed
 from trunkline_adapters.acp.usage import note_call
 from trunkline_agentkit.fields import Obj, obj, text
@@ -32,6 +33,11 @@ def spoke(state: State, update: Obj) -> list[Out]:
             return passing(state)
         if state.profile.notice_chunk is not None and re.search(state.profile.notice_chunk, said):
             return [fact(MessageSystem(text=said.strip(), level="warning"))]
+        if state.turn is not None and _tells_failure(state.profile, state.turn, said):
+            state.turn.failure = said.strip()
+            return [*close_segment(state, aborted=True), fact(MessageSystem(text=said.strip(), level="error"))]
+    if state.turn is not None:
+        state.turn.failure = None
     out: list[Out] = []
     segment = state.segment
     if segment is None or segment.native != native or segment.lane != lane:
@@ -51,6 +57,12 @@ def spoke(state: State, update: Obj) -> list[Out]:
         # Nothing will end it: said outside of a turn, each chunk is a message.
         out += close_segment(state)
     return out
+
+
+def _tells_failure(profile: Profile, turn: Turn, said: str) -> bool:
+    if turn.failure is not None:
+        return not turn.failure
+    return profile.error_chunk is not None and re.search(profile.error_chunk, said) is not None
 
 
 def _mode(state: State, said: str) -> list[Out] | None:

@@ -6,7 +6,7 @@ from trunkline_adapters.acp.content import block_of
 from trunkline_adapters.acp.native import BEGINNINGS
 from trunkline_adapters.acp.profiles import NO_PROFILE, named_by
 from trunkline_adapters.acp.state import Known, State, fact
-from trunkline_adapters.acp.usage import note_context
+from trunkline_adapters.acp.usage import note_context, total_cost
 from trunkline_agentkit.fields import Obj, obj, objects, text
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.blocks import Choice, Usage, join_text
@@ -194,7 +194,7 @@ def usage_updated(state: State, update: Obj) -> list[Out]:
     state.known.usage = said
     note_context(state, update)
     usage = Usage(context_used=state.context_used, context_size=state.context_size)
-    return [fact(UsageUpdated(usage=usage, total_cost_usd=state.cost))]
+    return [fact(UsageUpdated(usage=usage, total_cost_usd=total_cost(state)))]
 
 
 def plan_updated(update: Obj) -> list[Out]:

@@ -8,7 +8,7 @@ from trunkline_adapters.acp.state import Prompt, State, Turn, delivered, fact
 from trunkline_adapters.acp.translate_asks import answered, withdraw_all
 from trunkline_adapters.acp.translate_message import close_segment
 from trunkline_adapters.acp.translate_tools import cancel_open
-from trunkline_adapters.acp.usage import turn_cost, turn_models, turn_usage
+from trunkline_adapters.acp.usage import begin_counts, total_cost, turn_cost, turn_models, turn_usage
 from trunkline_agentkit.fields import Obj, as_obj, obj, objects, text, whole
 from trunkline_agentkit.jsonrpc import CANCELLED, id_key
 from trunkline_agentkit.protocol import Out
@@ -16,6 +16,7 @@ from trunkline_wire import decode_json
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.session import SessionStatus
 from trunkline_wire.turn import Outcome, TurnCompleted, TurnStarted
+from trunkline_wire.work import UsageUpdated
 
 
 def sent(state: State, message: Obj) -> list[Out]:
@@ -31,7 +32,7 @@ def sent(state: State, message: Obj) -> list[Out]:
             return _prompted(state, key, params)
         if method in REPLAYING:
             state.loading = True
-            state.cost_before = state.totals = None
+            begin_counts(state, method)
     elif method == "session/cancel" and state.turn is not None:
         state.turn.interrupted = True
     return []
@@ -90,12 +91,14 @@ def ended(state: State, key: bytes, message: Obj) -> list[Out]:
     out += withdraw_all(state)
     out += [fact(SessionStatus(status=None)) for _ in range(bool(state.compacting))]
     out += [delivered(state, prompt, "cancelled") for prompt in state.dropped]
+    usage, total = turn_usage(state, result)
+    out += [fact(UsageUpdated(usage=total)) for _ in range(total is not None)]
     data = TurnCompleted(
         outcome=outcome,
         error=error,
-        usage=turn_usage(state, result),
+        usage=usage,
         cost_usd=turn_cost(state),
-        total_cost_usd=state.cost,
+        total_cost_usd=total_cost(state),
         stop_reason=text(result, "stopReason"),
         models=turn_models(result),
     )
@@ -115,6 +118,9 @@ def _outcome(turn: Turn, message: Obj) -> tuple[Outcome, ErrorInfo | None]:
         stop = text(result, "stopReason") or "end_turn"
         if turn.interrupted and stop == "end_turn" and whole(obj(result, "usage"), "outputTokens") == 0:
             return "interrupted", None
+        if turn.failure is not None and stop == "end_turn":
+            said = _words(turn.failure) or "the agent says that the turn has failed, and not why"
+            return "error", ErrorInfo(code="agent_failed", message=said[:4000])
         return OUTCOMES.get(stop, "success"), None
     error = obj(message, "error")
     code = whole(error, "code") or 0

@@ -1,5 +1,7 @@
 """Tokens and cost. Agents count per turn, over the session, in `_meta.quota`, or with each call of the model."""
 
+from msgspec.structs import replace
+
 from trunkline_adapters.acp.state import State
 from trunkline_agentkit.fields import Obj, number, obj, objects, text, whole
 from trunkline_wire.blocks import Usage
@@ -25,27 +27,33 @@ def usage_of(native: Obj) -> Usage | None:
     )
 
 
-def turn_usage(state: State, result: Obj) -> Usage | None:
-    """The turn's tokens, with how full the context is."""
+def begin_counts(state: State, method: str) -> None:
+    """A session is taken up or copied: it has used something before this process."""
+    anew = state.profile.counts == "process"
+    state.totals = Usage() if anew else None
+    state.cost_before = 0.0 if anew else None
+    state.partial = anew or method == "session/fork"
+
+
+def turn_usage(state: State, result: Obj) -> tuple[Usage | None, Usage | None]:
+    """The turn's tokens, with how full the context is; where only those of the session so far are known, these."""
     usage = usage_of(obj(result, "usage"))
     if usage is not None and state.profile.usage == "total":
-        usage, state.totals = _added(usage, state.totals) if state.totals is not None else None, usage
+        before, state.totals = state.totals, usage
+        if before is None:
+            return None, None if state.partial else _with_context(state, usage)
+        usage = _added(usage, before)
     if usage is None:
         usage = _quota(obj(obj(obj(result, "_meta"), "quota"), "token_count"))
     if usage is None and state.turn is not None:
         usage = state.turn.usage
     if usage is None and state.context_used is None:
-        return None
-    usage = usage or Usage()
-    return Usage(
-        input=usage.input,
-        output=usage.output,
-        cache_read=usage.cache_read,
-        cache_write=usage.cache_write,
-        reasoning=usage.reasoning,
-        context_used=state.context_used,
-        context_size=state.context_size,
-    )
+        return None, None
+    return _with_context(state, usage or Usage()), None
+
+
+def _with_context(state: State, usage: Usage) -> Usage:
+    return replace(usage, context_used=state.context_used, context_size=state.context_size)
 
 
 def note_call(state: State, update: Obj) -> None:
@@ -83,6 +91,11 @@ def turn_cost(state: State) -> float | None:
     if before is None:
         return None
     return state.cost - before if state.cost >= before else state.cost
+
+
+def total_cost(state: State) -> float | None:
+    """What the session has cost so far, where the agent knows that."""
+    return None if state.partial else state.cost
 
 
 def note_context(state: State, update: Obj) -> None:

@@ -15,6 +15,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "second turn": ("a_second_prompt_becomes_a_second_turn",),
     "resume": ("a_resumed_session_goes_on",),
     "resume after kill -9": ("a_session_whose_agent_was_killed_goes_on",),
+    "fork": ("a_copy_goes_on_by_itself",),
     "death in mid-turn": ("a_killed_agent_ends_its_messages",),
     "close": ("closing_leaves_no_process",),
     "unknown message": ("a_message_of_next_year_does_no_harm", "an_unknown_message_is_kept_as_unknown"),

@@ -26,6 +26,7 @@ PROMPTS: Mapping[Any, str] = {
     "long": "SCENARIO=slow N=400",
     "slow": "SCENARIO=slow N=4 DELAY_MS=2500",
     "huge": "SCENARIO=huge BYTES=1000000",
+    "recall": "SCENARIO=recall",
     "tool": "SCENARIO=bash CMD=echo it-ran",
     "ask": "SCENARIO=bash CMD=touch asked",
     "question": "SCENARIO=question",

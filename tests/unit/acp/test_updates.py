@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.unit.acp.talk import Obj, Talk, data_of
 
-from trunkline_adapters.acp.profiles import NO_PROFILE, Profile
+from trunkline_adapters.acp.profiles import NO_PROFILE, Profile, Sign
 from trunkline_adapters.acp.replies import result_of
 from trunkline_adapters.acp.translate_session import capabilities
 from trunkline_agentkit import Fact
@@ -23,6 +23,7 @@ from trunkline_wire.asks import (
     QuestionOption,
 )
 from trunkline_wire.blocks import Choice, FileBlock, ImageBlock, ResourceBlock, TextBlock
+from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.session import SessionCompacted, SessionInitialized, SessionStatus, SessionUpdated
 from trunkline_wire.turn import MessageAssistant, MessageSystem, MessageUser, ToolCompleted, ToolStarted, TurnCompleted
 from trunkline_wire.work import NativeMessage, PlanEntry, PlanUpdated, TaskUpdated
@@ -165,6 +166,50 @@ def test_an_interrupted_agent_whose_model_has_said_nothing_is_not_done() -> None
         (ended,) = talk.end(usage={"inputTokens": 0, "outputTokens": 0, "totalTokens": 0})
         assert isinstance(ended, TurnCompleted)
         assert ended.outcome == outcome
+
+
+WHY = "exceeded retry limit, last status: 429 Too Many Requests"
+
+
+def _failing(said: str | None, *, then: str | None = None) -> TurnCompleted:
+    """The end of a turn that the agent says has failed, as codex-acp 2.6.0 says it: in a field, with the reason as a text."""
+    talk = Talk(Profile(failure=Sign(at="_meta.own.status", value="systemError")))
+    talk.update("agent_message_chunk", messageId="m", content={"type": "text", "text": "Half of"})
+    talk.update("session_info_update", _meta={"own": {"status": "systemError"}})
+    if said is not None:
+        told = talk.update("agent_message_chunk", content={"type": "text", "text": f"{said}\n\n"})
+        half = MessageAssistant(content=[TextBlock(text="Half of")], block=0, aborted=True)
+        assert told == [half, MessageSystem(text=said, level="error")]
+    if then is not None:
+        talk.update("agent_message_chunk", messageId="n", content={"type": "text", "text": then})
+    *_, ended = talk.end()
+    assert isinstance(ended, TurnCompleted)
+    return ended
+
+
+def test_a_turn_that_the_agent_says_has_failed_is_an_error_with_its_reason() -> None:
+    ended = _failing(WHY)
+    assert ended.outcome == "error"
+    assert ended.error == ErrorInfo(code="agent_failed", message=WHY)
+    body = '{"error": {"message": "Scripted error 400.", "code": null}}'
+    assert _failing(body).error == ErrorInfo(code="agent_failed", message="Scripted error 400.")
+    silent = _failing(None)
+    assert (silent.outcome, silent.error and silent.error.code) == ("error", "agent_failed")
+
+
+def test_a_turn_that_goes_on_after_a_failure_has_not_failed() -> None:
+    assert _failing(WHY, then="All is well.").outcome == "success"
+    assert _failing(None, then="All is well.").outcome == "success"
+
+
+@pytest.mark.parametrize(("said", "outcome"), [("Error: 400 no.", "error"), ("No Error: 400", "success")])
+def test_a_text_of_the_programs_own_may_tell_that_the_turn_has_failed(said: str, outcome: str) -> None:
+    talk = Talk(Profile(error_chunk=r"\AError: \d{3} "))
+    talk.update("agent_message_chunk", content={"type": "text", "text": said})
+    *_, ended = talk.end()
+    assert isinstance(ended, TurnCompleted)
+    assert ended.outcome == outcome
+    assert ended.error == (ErrorInfo(code="agent_failed", message=said) if outcome == "error" else None)
 
 
 def test_an_agent_that_answers_an_interrupt_by_an_error_was_interrupted() -> None:
