@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.live.matrix import test_others
+from tests.live.matrix.rows import Row
 
 import trunkline_adapters.acp
 from trunkline_adapters.acp.profiles import named_by, profile, profiles
@@ -39,6 +41,11 @@ def test_a_profile_says_how_to_start_install_and_sign_in(name: str) -> None:
     assert found.command
     assert found.install
     assert found.login
+
+
+def test_each_profile_is_proved_by_a_row_of_the_matrix_or_says_why_it_is_not() -> None:
+    proved = {row.profile for row in vars(test_others).values() if isinstance(row, type) and issubclass(row, Row)}
+    assert {name for name in NAMES if not profile(name, {}).unproved} == proved - {None}
 
 
 def test_an_agent_is_known_by_what_it_calls_itself() -> None:
