@@ -53,8 +53,10 @@ class Agent:
 AGENTS = {
     "claude": Agent("@anthropic-ai/claude-code", "claude", "2.1.332", native=True),
     "claude-agent-acp": Agent("@agentclientprotocol/claude-agent-acp", "claude-agent-acp", "0.101.0"),
+    "cline": Agent("@cline/cli", "bin/cline", "3.0.65", native=True),
     "codex": Agent("@openai/codex", "codex", "0.171.0"),
     "codex-acp": Agent("@agentclientprotocol/codex-acp", "codex-acp", "2.6.0"),
+    "continue": Agent("@continuedev/cli", "cn", "1.5.47"),
     "copilot": Agent("@github/copilot", "copilot", "1.0.102"),
     "fast-agent": Agent("fast-agent-mcp", "fast-agent-acp", "0.10.48", python="3.13"),
     "gemini": Agent("@google/gemini-cli", "gemini", "0.61.0"),

@@ -113,6 +113,46 @@ def _copilot(home: Path, api_url: str) -> dict[str, str]:
     }
 
 
+def _cline(home: Path, api_url: str) -> dict[str, str]:
+    settings = {
+        "provider": "openai-compatible",
+        "apiKey": KEY,
+        "model": MODEL,
+        "baseUrl": f"{api_url}/v1",
+    }
+    provider = {"settings": settings, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+    _write_json(
+        home / ".cline" / "data" / "settings" / "providers.json",
+        {
+            "version": 1,
+            "lastUsedProvider": "openai-compatible",
+            "modes": {},
+            "providers": {"openai-compatible": provider},
+        },
+    )
+    return {}
+
+
+def _continue(home: Path, api_url: str) -> dict[str, str]:
+    _write(
+        home / ".continue" / "config.yaml",
+        f"""
+name: {MODEL}
+version: 0.0.1
+schema: v1
+models:
+  - name: {MODEL}
+    provider: openai
+    model: {MODEL}
+    apiBase: {api_url}/v1
+    apiKey: {KEY}
+    roles: [chat]
+    capabilities: [tool_use]
+""",
+    )
+    return {"CONTINUE_TELEMETRY_ENABLED": "0"}
+
+
 def _opencode(home: Path, api_url: str) -> dict[str, str]:
     limit = {"context": 100_000, "output": 8_000}
     model = {"name": "Scripted", "tool_call": True, "reasoning": True, "limit": limit}
@@ -186,8 +226,10 @@ def _openhands(home: Path, api_url: str) -> dict[str, str]:
 _SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
     "claude": _claude,
     "claude-agent-acp": _claude,
+    "cline": _cline,
     "codex": _codex,
     "codex-acp": _codex,
+    "continue": _continue,
     "copilot": _copilot,
     "fast-agent": _fast_agent,
     "gemini": _gemini,

@@ -12,7 +12,8 @@ from trunkline_adapters.headless.profiles import DIRECTORY_VARIABLE, profiles
 from trunkline_adapters.headless.session import HeadlessSession
 from trunkline_adapters.headless.translate import HeadlessTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
-from trunkline_wire import TrunklineError
+from trunkline_agentkit.agents import Agent, signed_in
+from trunkline_wire import ErrorInfo, TrunklineError
 from trunkline_wire.session import Capabilities
 
 CAPABILITIES: Final = Capabilities(
@@ -52,17 +53,34 @@ class HeadlessAdapter:
 
     async def probe(self) -> Installed:
         """The first agent that is installed, of those with a profile."""
-        known = profiles(self._source.get(DIRECTORY_VARIABLE))
-        for name, profile in sorted(known.items()):
-            try:
-                return Installed(path=launch.program(name, profile, self.manifest, self._source))
-            except TrunklineError:
-                continue
+        agents = await self.agents()
+        for agent in agents:
+            if agent.path is not None:
+                return Installed(path=agent.path)
         raise TrunklineError(
             "agent_not_found",
-            f"none of the known headless agents is installed ({', '.join(sorted(known))})",
+            f"none of the known headless agents is installed ({', '.join(agent.name for agent in agents)})",
             adapter=self.name,
         )
+
+    async def agents(self) -> list[Agent]:
+        """One a profile."""
+        found: list[Agent] = []
+        for name, profile in sorted(profiles(self._source.get(DIRECTORY_VARIABLE)).items()):
+            agent = Agent(
+                name=name,
+                title=profile.title,
+                profile=name,
+                login=profile.login,
+                signed_in=signed_in(profile.signs, self._source),
+            )
+            try:
+                path = launch.program(name, profile, self.manifest, self._source)
+            except TrunklineError as error:
+                found.append(msgspec.structs.replace(agent, error=ErrorInfo.of(error)))
+            else:
+                found.append(msgspec.structs.replace(agent, path=path))
+        return found
 
     async def close(self) -> None:
         pass

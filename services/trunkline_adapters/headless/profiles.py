@@ -49,6 +49,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What to do where the program is missing."""
     login: str = ""
     """What to do where the agent wants a login: a command to run."""
+    signs: tuple[str, ...] = ()
+    """What shows that somebody signed in: variables as `$NAME`, files as `~/path` or `$NAME/path`."""
     variables: tuple[str, ...] = ()
     """Names of environment variables that the agent gets from the worker's; a `*` at the end takes every name that starts so."""
     environment: dict[str, str] = {}

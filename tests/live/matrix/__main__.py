@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import msgspec
-from tests.live.matrix import test_claude, test_others
+from tests.live.matrix import test_claude, test_headless, test_others
 from tests.live.matrix.columns import COLUMNS
 from tests.live.matrix.report import MISSING, RowResult, cells_of, render
 from tests.live.matrix.rows import Row
@@ -27,8 +27,8 @@ RESULTS = HERE / "results"
 PAGE = HERE.parent / "MATRIX.md"
 
 ROWS: dict[str, type[Row]] = {
-    row.agent: row
-    for module in (test_claude, test_others)
+    row.title(): row
+    for module in (test_claude, test_others, test_headless)
     for row in vars(module).values()
     if isinstance(row, type) and issubclass(row, Row) and hasattr(row, "agent")
 }
@@ -43,7 +43,7 @@ def main() -> int:
     names: list[str] = options.agents or list(ROWS)
     try:
         for name in names:
-            install(name)
+            install(ROWS[name].agent)
     except InstallError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a command line
         return 2

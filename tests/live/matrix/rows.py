@@ -45,9 +45,11 @@ NO_QUESTION = "it offers its model no tool to ask the user"
 
 
 class Row(AdapterContract):
-    """`agent` names the program in `trunkline_testkit.agents`; `profile` is the ACP adapter's name for it."""
+    """`agent` names the program in `trunkline_testkit.agents`; `profile` is the adapter's name for it, if it has several."""
 
     agent: ClassVar[str]
+    row: ClassVar[str | None] = None
+    """The row's own name, where an agent has several rows."""
     profile: ClassVar[str | None] = None
     native_options: ClassVar[dict[str, Any]] = {}
     mode: ClassVar[str | None] = None
@@ -84,6 +86,10 @@ class Row(AdapterContract):
             processes.kill_all(left)
             shutil.rmtree(self.temporary)
         assert _litter() - before == set(), "the agent left sockets outside of its session's directories"
+
+    @classmethod
+    def title(cls) -> str:
+        return cls.row or cls.agent
 
     @classmethod
     def version(cls) -> str:
