@@ -17,7 +17,8 @@ BEHAVIOUR = os.environ.get("STAND_IN", "")
 STATE: set[str] = set()
 WAITING: list[dict[str, Any]] = []
 """Prompts that came during a turn."""
-SESSION = "0a0a0a0a-0000-4000-8000-000000000000"
+SESSION = f"0a0a0a0a-0000-4000-8000-00000000000{int('--fork-session' in sys.argv)}"
+"""A copy has an id of its own."""
 
 
 def say(message: dict[str, Any]) -> None:

@@ -24,6 +24,8 @@ SETTINGS: dict[str, Any] = {
     "collaborationMode": {"mode": "default", "settings": {}},
 }
 TURNS: list[dict[str, Any]] = []
+NOW = {"thread": THREAD}
+"""The thread that this server was asked for last."""
 COUNTS = {"turn": 0, "item": 0, "request": 0}
 LINES: "queue.Queue[str]" = queue.Queue()
 LATER: list[dict[str, Any]] = []
@@ -59,8 +61,8 @@ def next_id(kind: str) -> int:
 class Turn:
     """One turn of the thread: its items, and what becomes of it."""
 
-    def __init__(self, params: dict[str, Any], thread: str = THREAD) -> None:
-        self.thread = thread
+    def __init__(self, params: dict[str, Any]) -> None:
+        self.thread = NOW["thread"]
         self.id = f"turn-{next_id('turn')}"
         self.params = params
         self.items: list[dict[str, Any]] = []
@@ -134,7 +136,7 @@ def run(message: dict[str, Any]) -> None:
     turn = Turn(message["params"])
     TURNS.append({"id": turn.id, "items": turn.items, "status": "inProgress"})
     say({"id": message["id"], "result": {"turn": turn.describe("inProgress")}})
-    note("turn/started", threadId=THREAD, turn=turn.describe("inProgress"))
+    note("turn/started", threadId=NOW["thread"], turn=turn.describe("inProgress"))
     content = turn.params["input"]
     item = turn.start("userMessage", clientId=turn.params.get("clientUserMessageId"), content=content)
     turn.finish(item)
@@ -161,7 +163,7 @@ def run(message: dict[str, Any]) -> None:
     )
     status = "interrupted" if turn.stopped else "failed" if turn.error else "completed"
     TURNS[-1]["status"] = status
-    note("turn/completed", threadId=THREAD, turn=turn.describe(status))
+    note("turn/completed", threadId=NOW["thread"], turn=turn.describe(status))
 
 
 def perform(turn: Turn, text: str) -> str:
@@ -236,15 +238,16 @@ def answer(message: dict[str, Any], turn: Turn | None = None) -> None:
                 refuse(number, "no rollout found for thread id lost")
                 return
             SETTINGS.update({name: params[name] for name in ("model", "approvalPolicy") if params.get(name)})
-            thread = {"id": CHILD if method == "thread/fork" else THREAD, "name": None}
+            NOW["thread"] = CHILD if method == "thread/fork" else params.get("threadId") or THREAD
+            thread = {"id": NOW["thread"], "name": None}
             result = {"thread": thread, "sandbox": SETTINGS["sandboxPolicy"], **SETTINGS}
         case _ if BEHAVIOUR == "mute":
             return
         case "thread/settings/update":
             SETTINGS.update({name: value for name, value in params.items() if name != "threadId"})
-            note("thread/settings/updated", threadId=THREAD, threadSettings=SETTINGS)
+            note("thread/settings/updated", threadId=NOW["thread"], threadSettings=SETTINGS)
         case "thread/name/set":
-            note("thread/name/updated", threadId=THREAD, threadName=params["name"])
+            note("thread/name/updated", threadId=NOW["thread"], threadName=params["name"])
         case "thread/turns/list":
             result = {"data": TURNS[::-1], "nextCursor": None}
         case "turn/start" if turn is not None:
@@ -280,9 +283,9 @@ def model(name: str, *efforts: str) -> dict[str, Any]:
 
 def compact() -> None:
     turn = Turn({"input": []})
-    note("turn/started", threadId=THREAD, turn=turn.describe("inProgress"))
+    note("turn/started", threadId=NOW["thread"], turn=turn.describe("inProgress"))
     turn.finish(turn.start("contextCompaction"))
-    note("turn/completed", threadId=THREAD, turn=turn.describe("completed"))
+    note("turn/completed", threadId=NOW["thread"], turn=turn.describe("completed"))
 
 
 def refuse(number: Any, text: str) -> None:

@@ -234,12 +234,16 @@ def taken_up(kind: type[Gemini]) -> str:
     return wanted
 
 
+def leave(*_: object) -> None:
+    os._exit(0)
+
+
 def main() -> None:
     if BEHAVIOUR == "stubborn":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     else:
         # As the real ones do: gone at once, with nothing said and exit code 0.
-        signal.signal(signal.SIGINT, lambda *_: os._exit(0))
+        signal.signal(signal.SIGINT, leave)
     kind = dialect()
     if BEHAVIOUR == "signed_out":
         complain(kind.login[1], kind.login[0])

@@ -15,7 +15,7 @@ from tests.unit.headless.recorded import RECORDINGS
 
 from trunkline_adapters.headless import session as session_module
 from trunkline_adapters.headless.adapter import HeadlessAdapter
-from trunkline_adapters.headless.profiles import profiles
+from trunkline_adapters.headless.profiles import Profile, profiles
 from trunkline_adapters.headless.session import HeadlessSession
 from trunkline_agentkit import BackendAdapter, Start, local_start
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
@@ -250,7 +250,11 @@ async def test_a_program_that_fails_ends_its_turn_and_not_the_session(tmp_path: 
 
 async def test_silence_ends_a_turn_but_not_while_a_tool_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = msgspec.structs.replace(profiles()["gemini"], stall_s=0.5)
-    monkeypatch.setattr("trunkline_adapters.headless.launch.profile", lambda *_: impatient)
+
+    def chosen(_name: str | None, _source: object = None) -> Profile:
+        return impatient
+
+    monkeypatch.setattr("trunkline_adapters.headless.launch.profile", chosen)
     async with running(tmp_path) as session:
         assert (await session.turn("work 2")).outcome == "success"
         assert [one.status for one in session.all(ToolCompleted)] == ["completed"]

@@ -90,7 +90,14 @@ class ContractBase:
         for name in needed:
             if name in self.exempt:
                 pytest.skip(f"exempt: {self.exempt[name]}")
-            if name not in self.prompts and name not in ("streaming", "resume", "interrupt", "change", "second", "stays"):
+            if name not in self.prompts and name not in (
+                "streaming",
+                "resume",
+                "interrupt",
+                "change",
+                "second",
+                "stays",
+            ):
                 pytest.skip(f"no prompt for {name!r}")
 
     @contextlib.asynccontextmanager

@@ -53,7 +53,8 @@ class TroubleContract(ContractBase):
             assert done.error is not None
             assert done.error.message
             return f"error {done.error.code}"
-        assert done.outcome == "success" and trouble in self.recovers, "a turn that failed does not say so"
+        assert done.outcome == "success"
+        assert trouble in self.recovers, "a turn that failed does not say so"
         return "it tries again, and the turn succeeds"
 
     async def test_a_message_of_next_year_does_no_harm(self, tmp_path: Path) -> None:

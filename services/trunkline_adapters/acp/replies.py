@@ -23,7 +23,9 @@ def result_of(ask: Ask, decided: AskDecided) -> Obj:
             if option is None:
                 return CANCELLED
             chosen: Obj = {"outcome": {"outcome": "selected", "optionId": option}}
-            return chosen | ({"answers": _answers(decided.answers)} if ask.kind == "questions" and decided.answers else {})
+            return chosen | (
+                {"answers": _answers(decided.answers)} if ask.kind == "questions" and decided.answers else {}
+            )
 
 
 def cancelled(ask: Ask) -> Obj:

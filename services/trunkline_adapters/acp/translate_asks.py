@@ -41,9 +41,7 @@ def permission_requested(state: State, key: bytes, params: Obj) -> list[Out]:
         out += start(state, tool)
     if questions := _questions(objects_at(call, state.profile.questions_at)):
         ask = _open(state, key, "questions", params, tool, name=native)
-        asked = QuestionAsked(
-            ask=ask.ask, incarnation=state.context.incarnation, questions=questions, tool=ask.item
-        )
+        asked = QuestionAsked(ask=ask.ask, incarnation=state.context.incarnation, questions=questions, tool=ask.item)
         return [*out, fact(asked, item=ask.item, lane=ask.lane)]
     plan = _plan(tool, call)
     ask = _open(state, key, "plan" if plan is not None else "permission", params, tool, name=native)

@@ -61,7 +61,13 @@ def render(rows: Iterable[RowResult]) -> str:
         ),
     ]
     for row in ordered:
-        lines += ["", f"## {row.agent} {row.version}", "", f"Adapter `{row.adapter}`, run on {row.day}{_took(row)}.", ""]
+        lines += [
+            "",
+            f"## {row.agent} {row.version}",
+            "",
+            f"Adapter `{row.adapter}`, run on {row.day}{_took(row)}.",
+            "",
+        ]
         noted = [(column, row.cells[column]) for column in COLUMNS if row.cells.get(column, MISSING).note]
         lines += [f"- {_SIGNS[cell.mark]} **{column}**: {cell.note}" for column, cell in noted] or ["Nothing to add."]
     return "\n".join(lines) + "\n"

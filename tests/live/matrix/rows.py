@@ -110,6 +110,7 @@ class Row(AdapterContract):
     ) -> Start:
         return super().start(adapter, tmp_path, behaviour, agent=self.profile, temporary=self.temporary, **fields)
 
+
 class AcpRow(Row):
     """What the protocol itself lacks is exempt for each of its agents."""
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.headless.recorded import new_translator
+from tests.unit.headless.recorded import CONTEXT, new_translator
 
 from trunkline_adapters.headless.translate import HeadlessTranslator
 from trunkline_agentkit import Fact, Out, Piece
@@ -316,7 +316,7 @@ def test_without_a_profile_the_first_message_says_which_dialect_it_is() -> None:
             {"type": "run_result", "finishReason": "completed"},
         ),
     ):
-        translator = HeadlessTranslator(new_translator(agent)._state.context)
+        translator = HeadlessTranslator(CONTEXT)
         out = [*translator.feed(first), *translator.feed(last)]
         types = [one.data.TYPE for one in out if isinstance(one, Fact)]
         assert types == ["session.initialized", "turn.started", "turn.completed"], agent
