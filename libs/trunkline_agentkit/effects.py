@@ -223,6 +223,8 @@ class Effects:
 
     async def _fork(self, command: Command, args: Fork, source: Source | None) -> object:
         state, options = self._pen.memory.session, self._pen.memory.options
+        # A prompt may be named by its item, which only this session's log knows.
+        at = None if args.at is None else self._pen.memory.prompt_of(args.at) or args.at
         await self._spawn(
             Spawn(
                 id=command.id,
@@ -235,7 +237,7 @@ class Effects:
                 title=state.title,
                 options=replace(options, prompt=args.prompt, resume_native=state.native_session),
                 fork_of=state.session,
-                fork_at=args.at,
+                fork_at=at,
                 source=source,
             )
         )

@@ -61,7 +61,9 @@ class Rewind(Data, frozen=True, kw_only=True):
 
 
 class Fork(Data, frozen=True, kw_only=True):
-    """A new session with this one's history; the requester mints its id."""
+    """A new session with this one's history; the requester mints its id. `at`: only what came before this prompt (the
+    command that brought it, or its item).
+    """
 
     TYPE: ClassVar[str] = "fork"
     session: str

@@ -199,6 +199,21 @@ async def test_modes_models_and_thinking_change_while_it_runs(bench: Bench) -> N
         )
 
 
+async def test_a_change_of_mode_keeps_what_the_configured_sandbox_allows(bench: Bench, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with (bench.home / ".codex" / "config.toml").open("a") as config:
+        config.write(f'[sandbox_workspace_write]\nwritable_roots = ["{outside}"]\nnetwork_access = true\n')
+    async with bench.session(mode="read-only") as agent:
+        await agent.session.set_mode("no-questions")
+        assert (await agent.wait(SessionUpdated)).mode == "no-questions"
+        (told,) = [json.loads(one.raw) for one in agent.natives if one.kind == "thread/settings/updated"]
+        policy = told["params"]["threadSettings"]["sandboxPolicy"]
+        assert (policy["type"], policy["networkAccess"]) == ("workspaceWrite", True)
+        await agent.turn(f"SCENARIO=bash CMD=touch {outside}/made")
+        assert (outside / "made").exists()
+
+
 async def test_history_is_listed_reverted_and_forked_by_the_prompts_command(bench: Bench) -> None:
     async with bench.session() as agent:
         await agent.turn("SAY=One.")

@@ -18,6 +18,16 @@ SANDBOXES: Final = {
     "danger-full-access": "dangerFullAccess",
 }
 """As `thread/start` says them -> as `turn/start` and settings do."""
+WORKSPACE_WRITE: Final = "workspace-write"
+
+_CONFIGURED: Final = "sandbox_workspace_write"
+_WORKSPACE: Final = {
+    "exclude_slash_tmp": "excludeSlashTmp",
+    "exclude_tmpdir_env_var": "excludeTmpdirEnvVar",
+    "network_access": "networkAccess",
+    "writable_roots": "writableRoots",
+}
+"""What the sandbox allows, as config.toml says it -> as settings do."""
 
 
 class Mode(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,9 +122,31 @@ def name_of(mode: str) -> str:
     return _named(chosen.approval, chosen.sandbox)
 
 
-def settings(mode: str, *, current: str | None, model: str | None, effort: str | None) -> dict[str, Any]:
+def needs_workspace(mode: str) -> bool:
+    """Whether the mode's sandbox is the one that has settings of its own. Raises `bad_params`."""
+    return mode != PLAN and policies(mode).sandbox == WORKSPACE_WRITE
+
+
+def workspace_of(policy: Obj) -> Obj | None:
+    """The settings of a sandbox policy in the thread's settings, if it is the one that has any."""
+    return policy if text(policy, "type") == SANDBOXES[WORKSPACE_WRITE] else None
+
+
+def configured_workspace(config: Obj, own: Obj) -> Obj:
+    """The same from the configuration that Codex reads, and from the session's `own` keys of it, dotted or not, which win."""
+    chosen = obj(config, _CONFIGURED) | obj(own, _CONFIGURED)
+    chosen |= {
+        key.removeprefix(f"{_CONFIGURED}."): value for key, value in own.items() if key.startswith(f"{_CONFIGURED}.")
+    }
+    return {name: chosen[key] for key, name in _WORKSPACE.items() if chosen.get(key) is not None}
+
+
+def settings(
+    mode: str, *, current: str | None, model: str | None, effort: str | None, workspace: Obj | None = None
+) -> dict[str, Any]:
     """What `thread/settings/update` is to change for this mode; the others are the thread's present settings.
 
+    `workspace`: what the sandbox `workspace-write` is to allow besides; Codex takes none of it from its configuration here.
     Raises TrunklineError `bad_params`.
     """
     if mode == PLAN:
@@ -122,7 +154,8 @@ def settings(mode: str, *, current: str | None, model: str | None, effort: str |
     chosen = policies(mode)
     changed: dict[str, Any] = {
         "approvalPolicy": chosen.approval,
-        "sandboxPolicy": {"type": SANDBOXES[chosen.sandbox]},
+        "sandboxPolicy": (workspace or {} if chosen.sandbox == WORKSPACE_WRITE else {})
+        | {"type": SANDBOXES[chosen.sandbox]},
     }
     return changed | ({"collaborationMode": _collaboration("default", model, effort)} if current == PLAN else {})
 

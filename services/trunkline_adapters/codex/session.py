@@ -244,7 +244,9 @@ class CodexSession(ConfigurableBase):
 
     async def set_mode(self, mode: str) -> None:
         async with self._changing:
-            await self._update(self._settings(mode, self._translator.known.model), mode=modes.name_of(mode))
+            workspace = await self._workspace() if modes.needs_workspace(mode) else None
+            changed = self._settings(mode, self._translator.known.model, workspace)
+            await self._update(changed, mode=modes.name_of(mode))
             if mode != modes.PLAN:
                 self._plain_mode = mode
 
@@ -253,9 +255,18 @@ class CodexSession(ConfigurableBase):
             effort = launch.effort(level, list(self._translator.efforts()))
             await self._update({"effort": effort}, thinking=effort)
 
-    def _settings(self, mode: str, model: str | None) -> dict[str, Any]:
+    def _settings(self, mode: str, model: str | None, workspace: Obj | None = None) -> dict[str, Any]:
         known = self._translator.known
-        return modes.settings(mode, current=known.mode, model=model, effort=known.thinking)
+        return modes.settings(mode, current=known.mode, model=model, effort=known.thinking, workspace=workspace)
+
+    async def _workspace(self) -> Obj:
+        """What the sandbox `workspace-write` allows besides the directory: as the thread had it, or as it is configured."""
+        if (known := self._translator.known.workspace) is not None:
+            return known
+        read: Obj = {}
+        with contextlib.suppress(TrunklineError):  # what can't be known is as Codex has it by itself
+            read = await self._request("config/read", {"cwd": self._start.cwd})
+        return modes.configured_workspace(obj(read, "config"), as_obj(self._start.options.native.get("config")))
 
     async def _update(self, changed: dict[str, Any], **wanted: str) -> None:
         """Changes settings and waits until Codex tells them, which it does after its answer: the next change builds on them."""

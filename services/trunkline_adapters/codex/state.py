@@ -110,6 +110,8 @@ class Known:
     mode: str | None = None
     thinking: str | None = None
     title: str | None = None
+    workspace: Obj | None = None
+    """What the sandbox `workspace-write` allows, where the thread has told it."""
 
 
 @dataclass

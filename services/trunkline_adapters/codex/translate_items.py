@@ -171,11 +171,12 @@ def _activity(state: State, one: Open) -> list[Out]:
 
 def _tool_completed(state: State, one: Open) -> list[Out]:
     out = _tool_started(state, one) + settle(state, one.native)
-    if tools.spawns(one.body):
-        state.unclaimed.pop(one.item, None)
     if one.kind == "collabAgentToolCall":
+        state.unclaimed.pop(one.item, None)
         for thread in strings(items(one.body, "receiverThreadIds")):
-            state.lanes.setdefault(thread, one.item)
+            # The call that began a thread is named here for certain; other calls are about one that is there.
+            if tools.spawns(one.body) or thread not in state.lanes:
+                state.lanes[thread] = one.item
     result = tools.completed(one.body, denied=one.item in state.denied)
     out.append(fact(result, item=one.item, lane=one.lane))
     if one.kind == "fileChange" and result.status == "completed":

@@ -75,6 +75,7 @@ def _opened(state: State, result: Obj) -> list[Out]:
     known.mode = modes.mode_of(result)
     known.thinking = text(result, "reasoningEffort")
     known.title = text(thread, "name")
+    known.workspace = modes.workspace_of(obj(result, "sandbox"))
     data = SessionInitialized(
         capabilities=state.capabilities,
         native_session=id,
@@ -131,6 +132,7 @@ def _reconcile(state: State, result: Obj) -> list[Out]:
 def settings_updated(state: State, params: Obj) -> list[Out]:
     """`thread/settings/updated`: only what has changed is told."""
     settings = obj(params, "threadSettings")
+    state.known.workspace = modes.workspace_of(obj(settings, "sandboxPolicy")) or state.known.workspace
     mode = modes.mode_of(settings)
     fresh = {"model": text(settings, "model"), "mode": mode, "thinking": text(settings, "effort")}
     return _changed(state, fresh)

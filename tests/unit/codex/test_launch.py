@@ -6,6 +6,7 @@ import pytest
 
 from trunkline_adapters.codex import exec_launch, launch, modes
 from trunkline_adapters.codex.content import native_content
+from trunkline_adapters.codex.history import turn_of
 from trunkline_agentkit import AgentProcess, Start
 from trunkline_wire import TrunklineError
 from trunkline_wire.blocks import Block, DiffBlock, FileBlock, ImageBlock, TextBlock, ThinkingBlock
@@ -86,6 +87,21 @@ def test_leaving_the_plan_mode_takes_its_instructions_away() -> None:
     assert "collaborationMode" not in modes.settings("auto", current="read-only", model="m", effort=None)
 
 
+def test_what_the_sandbox_allows_besides_is_kept_by_a_change_of_mode() -> None:
+    """`thread/settings/update` takes nothing of it from config.toml: seen with 0.171.0, where the network was shut off."""
+    config = {"sandbox_workspace_write": {"network_access": True, "writable_roots": ["/a"], "exclude_slash_tmp": None}}
+    own = {
+        "sandbox_workspace_write": {"writable_roots": ["/b"]},
+        "sandbox_workspace_write.exclude_tmpdir_env_var": True,
+    }
+    workspace = modes.configured_workspace(config, own)
+    assert workspace == {"networkAccess": True, "writableRoots": ["/b"], "excludeTmpdirEnvVar": True}
+    changed = modes.settings("auto", current="read-only", model="m", effort=None, workspace=workspace)
+    assert changed["sandboxPolicy"] == workspace | {"type": "workspaceWrite"}
+    changed = modes.settings("read-only", current="auto", model="m", effort=None, workspace=workspace)
+    assert changed["sandboxPolicy"] == {"type": "readOnly"}
+
+
 @pytest.mark.parametrize(
     ("level", "offered", "word"),
     [
@@ -148,3 +164,17 @@ def test_what_can_not_be_sent_is_refused(block: Block) -> None:
     with pytest.raises(TrunklineError) as error:
         native_content([block])
     assert error.value.code == "bad_params"
+
+
+async def test_a_thread_is_copied_up_to_a_prompt_and_no_other_item() -> None:
+    async def request(method: str, params: Any) -> dict[str, Any]:
+        assert method == "thread/turns/list"
+        if "cursor" in params:
+            return {"data": [{"id": "t1", "items": [{"type": "userMessage", "clientId": "cmd_1"}]}]}
+        return {"data": [{"id": "t2", "items": [{"type": "userMessage", "clientId": "cmd_2"}]}], "nextCursor": "next"}
+
+    assert [await turn_of(request, "thread", wanted) for wanted in ("cmd_1", "cmd_2", "t1")] == ["t1", "t2", "t1"]
+    for wanted, code in (("cmd_3", "bad_params"), ("itm_" + "0" * 32, "unsupported")):
+        with pytest.raises(TrunklineError) as error:
+            await turn_of(request, "thread", wanted)
+        assert error.value.code == code

@@ -144,6 +144,27 @@ def test_two_sub_agents_are_told_apart_by_their_prompts() -> None:
     assert [fact.lane for fact in out if isinstance(fact, Fact)] == [items["prompt of two"], items["prompt of one"]]
 
 
+def test_the_end_of_a_call_says_for_certain_which_sub_agent_is_its_own() -> None:
+    """Two with the same prompt can't be told apart by it: what follows the calls' ends is in the right lanes all the same."""
+
+    def call(name: str, *threads: str) -> dict[str, Any]:
+        ids = {"id": name, "receiverThreadIds": list(threads)}
+        return {"type": "collabAgentToolCall", "tool": "spawnAgent", "prompt": "the same"} | ids
+
+    def said(thread: str) -> dict[str, Any]:
+        return item("completed", thread=thread, turn="s", type="agentMessage", id=f"m{thread}", text="done")
+
+    translator = opened()
+    calls = feed(begun(), item("started", **call("one")), item("started", **call("two")), translator=translator)
+    one, two = [fact.item for fact in calls if isinstance(fact, Fact) and isinstance(fact.data, ToolStarted)]
+    prompt = {"type": "userMessage", "id": "u", "content": [{"type": "text", "text": "the same"}]}
+    early = [item("completed", thread=thread, turn="s", **prompt) for thread in ("b", "a")]
+    ends = [item("completed", **call("one", "a")), item("completed", **call("two", "b"))]
+    feed(*early, *ends, translator=translator)
+    out = feed(said("b"), said("a"), translator=translator)
+    assert [fact.lane for fact in out if isinstance(fact, Fact)] == [two, one]
+
+
 def test_a_thread_that_is_none_of_the_sessions_is_not_told() -> None:
     stranger = item("completed", thread="other", type="agentMessage", id="m", text="hello")
     assert feed(begun(), stranger)[1:] == []
