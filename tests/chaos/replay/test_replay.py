@@ -7,7 +7,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.chaos.replay.ground import Ground
 from tests.chaos.replay.story import Step, stories
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    # A story that failed is told whole, however long: as an error this would hide how it failed.
+    pytest.mark.filterwarnings("ignore:Generating overly large repr"),
+]
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """A story takes seconds: to make a failing one smaller would take many minutes."""
