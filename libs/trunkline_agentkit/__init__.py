@@ -8,6 +8,8 @@ from trunkline_agentkit.manifest import Manifest, load_manifest
 from trunkline_agentkit.peer import Peer, RequestRefusedError
 from trunkline_agentkit.process import AgentProcess, Exit
 from trunkline_agentkit.protocol import (
+    Abandonable,
+    Adopting,
     BackendAdapter,
     BackendSession,
     Configurable,
@@ -30,9 +32,12 @@ from trunkline_agentkit.protocol import (
     unsupported,
 )
 from trunkline_agentkit.registry import installed, load, load_all
+from trunkline_agentkit.survivor import Survivor
 from trunkline_agentkit.translation import translate, untranslated
 
 __all__ = [
+    "Abandonable",
+    "Adopting",
     "AgentProcess",
     "BackendAdapter",
     "BackendSession",
@@ -57,6 +62,7 @@ __all__ = [
     "Progress",
     "RequestRefusedError",
     "Start",
+    "Survivor",
     "Translator",
     "UserPrompt",
     "WebSocketLines",

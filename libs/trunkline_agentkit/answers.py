@@ -8,7 +8,7 @@ from trunkline_agentkit.life import AgentLife
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.protocol import PermissionHandler
 from trunkline_agentkit.running import Running
-from trunkline_bus import ownership
+from trunkline_bus import direct, ownership
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import Reader
 from trunkline_bus.writer import SessionWriter
@@ -31,6 +31,7 @@ class Answers:
 
     async def run(self) -> None:
         """Delivers until it is cancelled."""
+        await self._deliver_what_waits()
         session = self._pen.memory.session.session
         filters = [subjects.event(session, "permission"), subjects.event(session, "agent.ask")]
         async with Reader(self._bus, subjects.EVENTS, filters, after=self._writer.claim_sequence) as reader:
@@ -41,6 +42,19 @@ class Answers:
                     # The owner's own asks and withdrawals are in its memory since they were written.
                     self._pen.memory.fold(event)
                     await self._deliver(event, event.data.ask, stored.sequence)
+
+    async def _deliver_what_waits(self) -> None:
+        """What was decided before the claim, and an adopted agent still waits for."""
+        agent = self._life.agent
+        if agent is None or not isinstance(agent.session, PermissionHandler):
+            return
+        waits_for = await agent.session.pending() or set[str]()
+        for record in self._asks.deliverable:
+            if record.ask not in waits_for or record.ended_sequence is None:
+                continue
+            stored = await direct.at(self._bus, subjects.EVENTS, record.ended_sequence)
+            if stored is not None:
+                await self._deliver(stored.event(), record.ask, stored.sequence)
 
     async def _deliver(self, event: Event, ask: str, sequence: int) -> None:
         record = self._asks.asks.get(ask)

@@ -1,11 +1,15 @@
 """What an owner has to know before it begins: the folds of a session's log."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from trunkline_agentkit.memory import Memory
 from trunkline_agentkit.orders import first_prompt_id
+from trunkline_agentkit.survivor import Survivor, survivor_of
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import read, read_session
+from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AsksState, fold_asks
 from trunkline_wire import TrunklineError, decode_command, subjects
 
@@ -37,12 +41,23 @@ async def fold_log(bus: Bus, session: str, *, until: int | None = None) -> Folds
 
     Raises TrunklineError `bad_event` for a log that this version can't read, `log_unavailable`.
     """
+    return _fold(session, await read_session(bus, session, until=until))
+
+
+def _fold(session: str, log: Iterable[Stored]) -> Folds:
     memory, asks = Memory(session), AsksState()
-    for stored in await read_session(bus, session, until=until):
+    for stored in log:
         event = stored.event()
         memory.fold(event, stored.sequence)
         asks = fold_asks(asks, event, stored.sequence)
     return Folds(memory=memory, asks=asks)
+
+
+async def find_survivor(bus: Bus, session: str, *, until: int) -> Survivor:
+    """What the log up to the claim at `until` tells of the agent that outlived its owner. Raises what `fold_log` raises."""
+    log = await read_session(bus, session, until=until)
+    folds = _fold(session, log)
+    return survivor_of(folds.memory, folds.asks, [stored.event() for stored in log])
 
 
 async def has_unread(bus: Bus, session: str, *, after: int, closed: bool) -> bool:

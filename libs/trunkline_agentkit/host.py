@@ -25,8 +25,9 @@ from trunkline_agentkit.orders import went_back
 from trunkline_agentkit.owner import End, SessionOwner
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.place import Place, Record, owner_runs, places
-from trunkline_agentkit.protocol import BackendAdapter, refuse_options
+from trunkline_agentkit.protocol import Adopting, BackendAdapter, refuse_options
 from trunkline_agentkit.settings import OwnerSettings
+from trunkline_agentkit.survivor import incarnation_of
 from trunkline_agentkit.sweep import reap_zombies, start_time
 from trunkline_agentkit.workers import WorkerMark
 from trunkline_agentkit.workqueue import Work, WorkQueue
@@ -367,7 +368,8 @@ class WorkerHost:
         reference = AgentRef(adapter=record.adapter)
         flapping: TrunklineError | None = None
         try:
-            writer = await self._claim_log(place.session, reference)
+            incarnation = await self._survived(place.session, adapter)
+            writer = await self._claim_log(place.session, reference, incarnation=incarnation)
         except TrunklineError as error:
             if error.code != "ownership_flapping":
                 raise
@@ -381,6 +383,13 @@ class WorkerHost:
             return
         await self._own(place, writer, folds, adapter)
 
+    async def _survived(self, session: str, adapter: BackendAdapter) -> str | None:
+        """The incarnation of the session's agent, where it may have outlived its worker."""
+        if not isinstance(adapter, Adopting):
+            return None
+        memory = (await fold_log(self._bus, session)).memory
+        return incarnation_of(memory.session) if adapter.outlives(memory.options) else None
+
     async def _is_leased_elsewhere(self, session: str) -> bool:
         lease = await read_lease(self._bus, session)
         return lease is not None and lease.holder.get("host") != self.host
@@ -392,13 +401,16 @@ class WorkerHost:
     async def _has_unread(self, session: str, record: Record) -> bool:
         return await has_unread(self._bus, session, after=record.cmd_seq, closed=record.closed)
 
-    async def _claim_log(self, session: str, reference: AgentRef, *, despite_flapping: bool = False) -> SessionWriter:
+    async def _claim_log(
+        self, session: str, reference: AgentRef, *, incarnation: str | None = None, despite_flapping: bool = False
+    ) -> SessionWriter:
         return await SessionWriter.claim(
             self._bus,
             session,
             worker=self.worker,
             host=self.host,
             agent=reference,
+            incarnation=incarnation,
             despite_flapping=despite_flapping,
         )
 

@@ -13,6 +13,7 @@ from trunkline_agentkit.manifest import Manifest
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.protocol import Context, Fact, ItemEnd, Native, Piece, Progress
 from trunkline_agentkit.spans import TurnSpans
+from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import Data, Event, Source
 from trunkline_wire.session import SessionInitialized
 from trunkline_wire.turn import ToolCompleted, ToolStarted, TurnCompleted, TurnStarted
@@ -45,7 +46,10 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Intake:
-    """`cause_of` says which command a beginning turn belongs to, given what the adapter knows of it; `on_event` sees all."""
+    """`cause_of` says which command a beginning turn belongs to, given what the adapter knows of it; `on_event` sees all.
+
+    With `survivor` it goes on with what the agent had open.
+    """
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class Intake:
         cause_of: Callable[[str | None, TurnStarted], Cause],
         on_event: Callable[[Event], None],
         spans: TurnSpans | None = None,
+        survivor: Survivor | None = None,
     ) -> None:
         self._pen = pen
         self._context = context
@@ -68,6 +73,11 @@ class Intake:
         self._turns = 0
         self.turn: str | None = None
         self._source: Source | None = None
+        if survivor is not None:
+            # Its own count may be lower: what matters is that no number comes again.
+            self._turns = survivor.session.turns
+            self.turn = survivor.session.turn.id if survivor.session.turn is not None else None
+            self._source = survivor.source
 
     def take(self, native: Native) -> None:
         """Writes what one native message means. One that means nothing is kept as a known native message."""

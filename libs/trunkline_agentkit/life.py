@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,10 +20,11 @@ from trunkline_agentkit.rules import OUTCOME_UNKNOWN
 from trunkline_agentkit.running import Running, Starter
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.spans import TurnSpans
+from trunkline_agentkit.survivor import Survivor
 from trunkline_bus import metrics
 from trunkline_bus.writer import SessionWriter
 from trunkline_wire import AgentRef, ErrorInfo, Event, Source, TrunklineError
-from trunkline_wire.session import Capabilities, SessionInitialized, SessionStatus
+from trunkline_wire.session import Capabilities, SessionInitialized, SessionResumed, SessionStatus
 from trunkline_wire.turn import MessageUser, TurnCompleted, TurnStarted
 from trunkline_wire.work import CommandFailed, CommandFinished, ErrorRaised, NativeMessage
 
@@ -121,6 +123,11 @@ class AgentLife:
             agent = self.agent
             return None if agent is None else await agent.stop(reason, grace=grace)
 
+    async def abandon(self, reason: str) -> bool:
+        """Lets go of an agent that needs no worker to run on; False where none does."""
+        async with self._starting:
+            return self.agent is not None and await self.agent.abandon(reason)
+
     def kill(self) -> None:
         """SIGKILL to the agent, also to one that is only starting."""
         self._starter.kill()
@@ -144,16 +151,34 @@ class AgentLife:
                 self._crashed(None)
             raise
         metrics.AGENT_STARTS.labels(self._adapter.name, "ok").inc()
+        self._follow_from_now(agent)
+        return agent
+
+    def _follow_from_now(self, agent: Running) -> None:
         metrics.AGENTS.labels(self._adapter.name).inc()
         self.touch()
-        name = memory.session.session
+        name = self._pen.memory.session.session
         # An agent outlives the prompt that started it, and is no part of that prompt's trace.
         apart = contextvars.Context()
         agent.reading = asyncio.create_task(self._read(agent), name=f"output of {name}", context=apart)
         agent.following = asyncio.create_task(
             self._follow(agent, agent.reading), name=f"agent of {name}", context=apart
         )
-        return agent
+
+    async def adopt(self, survivor: Survivor) -> None:
+        """Takes up an agent that outlived its worker, and waits until the log has what it said meanwhile.
+
+        Raises TrunklineError with what keeps it from that.
+        """
+        async with self._starting:
+            agent = await self._starter.adopt(survivor, partial(self._intake, survivor=survivor))
+            agent.initialized = True
+            self.agent = agent
+            metrics.AGENT_STARTS.labels(self._adapter.name, "adopted").inc()
+            self._follow_from_now(agent)
+        await agent.caught_up.wait()
+        if agent.gone.is_set():
+            raise TrunklineError("agent_failed", "the agent ended before it was taken up")
 
     async def _begin(self) -> Running:
         """Starts the agent. One that lost this very session goes on in a new one of its own: the log still has it all."""
@@ -166,7 +191,7 @@ class AgentLife:
             self._pen.write(ErrorRaised(code=error.code, message=message, details=error.details))
             return await self._starter.start(self._intake, anew=True)
 
-    def _intake(self, start: Start) -> Intake:
+    def _intake(self, start: Start, survivor: Survivor | None = None) -> Intake:
         return Intake(
             self._pen,
             start.context,
@@ -175,6 +200,7 @@ class AgentLife:
             cause_of=self._cause_of,
             on_event=self._on_event,
             spans=self._spans,
+            survivor=survivor,
         )
 
     async def _read(self, agent: Running) -> None:
@@ -193,7 +219,7 @@ class AgentLife:
             log.error("agent_unreadable", extra={"session": self._pen.memory.session.session}, exc_info=fault)
         agent.exit = await self._end(agent, 0 if fault is not None else _ENDING_GRACE)
         try:
-            if self._writer.error is None:
+            if self._writer.error is None and not agent.abandoned:
                 self._settle(agent, agent.exit, failed=agent.exit.code != 0 or fault is not None)
         except Exception:
             log.exception("agent_unsettled", extra={"session": self._pen.memory.session.session})
@@ -203,6 +229,7 @@ class AgentLife:
             self._expected.clear()
             self._spans.end()
             self._changed.set()
+            agent.caught_up.set()
             agent.gone.set()
         if agent.stopping is None and not agent.initialized and self._pen.memory.starts >= MAX_STARTS:
             self._crashed(agent.exit)
@@ -266,6 +293,8 @@ class AgentLife:
                 self._writer.use_agent(
                     AgentRef(adapter=self._adapter.name, agent=state.agent, version=data.version or state.version)
                 )
+            case SessionResumed(how="adopted") if self.agent is not None:
+                self.agent.caught_up.set()
             case TurnStarted() if event.cause in self._expected:
                 self._expected.pop(event.cause)
                 self.outcome(event.cause)

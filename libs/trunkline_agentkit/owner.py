@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 from trunkline_agentkit.answers import Answers
-from trunkline_agentkit.directory import fold_log
+from trunkline_agentkit.directory import find_survivor, fold_log
 from trunkline_agentkit.effects import Effects
 from trunkline_agentkit.endings import leftovers
 from trunkline_agentkit.environment import remove_temporary_directory
@@ -28,6 +28,7 @@ from trunkline_agentkit.protocol import BackendAdapter, Interruptible
 from trunkline_agentkit.redact import redact
 from trunkline_agentkit.running import Starter
 from trunkline_agentkit.settings import OwnerSettings
+from trunkline_agentkit.survivor import incarnation_of
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
@@ -41,6 +42,9 @@ log = logging.getLogger(__name__)
 
 End = Literal["closed", "idle", "stopping", "fenced", "failed"]
 """Why an owner let go: `fenced` without a last word, `failed` with as much of one as the log took, the others in order."""
+
+_ADOPTED_WITHIN: Final = 15.0
+"""Seconds in which an agent that outlived its worker has to be taken up; later it counts as gone."""
 
 _LAST_FLUSH: Final = 5.0
 _SHOWN: Final = 4_000
@@ -115,7 +119,7 @@ class SessionOwner:
         """Owns the session until it is closed, idle, taken over or told to `finish`; then no process of it is left."""
         end: End = "failed"
         try:
-            self._settle_last_epoch()
+            await self._take_up()
             end = await self._work()
         except Exception:
             log.exception("owner_failed", extra={"session": self.session})
@@ -141,13 +145,29 @@ class SessionOwner:
                 task.cancel()
         return end
 
-    def _settle_last_epoch(self) -> None:
-        """Ends what an agent left open that died with its worker. Its asks ended with the claim."""
+    async def _take_up(self) -> None:
+        """Takes up the agent if it outlived its worker, and ends what one left open that did not."""
+        adopting = incarnation_of(self._memory.session) is not None  # the claim names it
+        if adopting and await self._adopt():
+            return
         state = self._memory.session
-        for ending in leftovers(state, queued=dict(self._memory.queued)):
+        # With a claim that names no agent its asks have ended.
+        asks = state.open_asks if adopting else ()
+        for ending in leftovers(state, asks=asks, queued=dict(self._memory.queued)):
             self._pen.end(ending)
         if state.initialized and state.closed is None and state.condition != "stopped":
             self._pen.write(SessionStatus(status="stopped", reason="worker_lost"))
+
+    async def _adopt(self) -> bool:
+        try:
+            async with asyncio.timeout(_ADOPTED_WITHIN):
+                until = self._writer.claim_sequence
+                await self._life.adopt(await find_survivor(self._bus, self.session, until=until))
+        except (TrunklineError, TimeoutError) as error:
+            log.warning("agent_not_adopted", extra={"session": self.session, "error": str(error)})
+            await self._life.stop("worker_lost", grace=0)
+            return False
+        return True
 
     async def _watch_writer(self) -> None:
         await self._writer.wait_stopped()
@@ -229,12 +249,18 @@ class SessionOwner:
     async def _leave(self, end: End) -> None:
         """Stops the agent, stores what is queued, frees the session on this host.
 
-        Where the log did not take it all, the record goes on naming this worker: then somebody has to look again.
+        Where the log did not take it all, or the agent runs on, the record goes on naming this worker: then somebody has to
+        look again.
         """
         if end == "fenced" or self._writer.error is not None:
             self._life.kill()
+        abandoned = False
         try:
-            await self._life.stop(end, grace=self._settings.close_grace if end == "idle" else 0)
+            open = self._life.busy or bool(self._memory.session.open_asks)
+            if self._ended(end) == "fenced" or (end == "stopping" and open):
+                abandoned = await self._life.abandon(end)
+            if not abandoned:
+                await self._life.stop(end, grace=self._settings.close_grace if end == "idle" else 0)
         except TrunklineError:
             log.exception("agent_left_over", extra={"session": self.session})
             self._life.kill()
@@ -243,6 +269,9 @@ class SessionOwner:
             case "fenced":
                 await self._hand_over()
             case "failed":
+                await self._place.change(agent=None)
+            case "stopping" if abandoned:
+                log.info("agent_left_running", extra={"session": self.session})
                 await self._place.change(agent=None)
             case _:
                 await self._place.change(worker=None, agent=None, cmd_seq=self._orders.cmd_seq, closed=self.closed)

@@ -11,6 +11,7 @@ import msgspec
 
 from trunkline_agentkit.manifest import Manifest
 from trunkline_agentkit.process import AgentProcess, Exit
+from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import Data, Source, TrunklineError
 from trunkline_wire.asks import AskDecided
 from trunkline_wire.blocks import Block, Json
@@ -116,6 +117,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """When that session was first told of in this log (RFC 3339); None where it never was."""
     fork: bool = False
     fork_at: str | None = None
+    survivor: Survivor | None = None
+    """The agent of this incarnation runs on: it is to be taken up as it is (see `Adopting`)."""
 
     @property
     def context(self) -> Context:
@@ -194,6 +197,29 @@ class BackendAdapter(Protocol):
 
     async def close(self) -> None:
         """Frees what the adapter shares between sessions."""
+        ...
+
+
+@runtime_checkable
+class Adopting(Protocol):
+    """An adapter some of whose agents run on when their worker dies: servers that run by themselves.
+
+    Its `resume` is given such an agent as `Start.survivor`. The session then tells what the log lacks, withdraws the asks
+    that the agent does not wait for any more, keeps the ids of those it does, and ends this with `session.resumed` (how:
+    `adopted`). Raises what `resume` raises where the agent is gone after all.
+    """
+
+    def outlives(self, options: SessionOptions) -> bool:
+        """Whether an agent that was started with these options needs no worker to run on."""
+        ...
+
+
+@runtime_checkable
+class Abandonable(Protocol):
+    """A session whose agent may run on by itself."""
+
+    async def abandon(self) -> Exit:
+        """Lets go of an agent that is another owner's, or the next one's: it ends the connection alone."""
         ...
 
 

@@ -5,13 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from trunkline_agentkit.environment import build_environment, temporary_directory
 from trunkline_agentkit.intake import Intake
 from trunkline_agentkit.memory import Memory
 from trunkline_agentkit.place import Place
 from trunkline_agentkit.process import AgentProcess, Exit, Registration, start_process
-from trunkline_agentkit.protocol import BackendAdapter, BackendSession, Start
+from trunkline_agentkit.protocol import Abandonable, Adopting, BackendAdapter, BackendSession, Start
 from trunkline_agentkit.recorder import Recorder
+from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import uuid7_hex
 
@@ -20,16 +23,22 @@ _LAST_WORDS: Final = 5.0
 
 
 class Running:
-    """`stopping` says why it was told to end; None: it lives, or died by itself. `gone` is set once all is written down."""
+    """`stopping` says why it was told to end; None: it lives, or died by itself. `gone` is set once all is written down,
+    `caught_up` once the log has what an adopted agent said meanwhile. `lasting`: it needs no worker to run on; `abandoned`:
+    it does so.
+    """
 
-    def __init__(self, start: Start, session: BackendSession, intake: Intake) -> None:
+    def __init__(self, start: Start, session: BackendSession, intake: Intake, *, lasting: bool) -> None:
         self.start = start
         self.session = session
         self.intake = intake
+        self.lasting = lasting
         self.initialized = False
         self.stopping: str | None = None
         self.exit: Exit | None = None
         self.gone = asyncio.Event()
+        self.caught_up = asyncio.Event()
+        self.abandoned = False
         self.reading: asyncio.Task[None] | None = None
         self.following: asyncio.Task[None] | None = None
 
@@ -41,6 +50,20 @@ class Running:
         """Ends the agent and waits until what it left open is written; the first reason stands."""
         self.stopping = self.stopping or reason
         await self.session.close(grace)
+        await self._until_gone()
+        return self.exit
+
+    async def abandon(self, reason: str) -> bool:
+        """Lets go of an agent that needs no worker to run on, and leaves in the log what it has open; False for any other."""
+        if not self.lasting or not isinstance(self.session, Abandonable):
+            return False
+        self.stopping = self.stopping or reason
+        self.abandoned = True
+        await self.session.abandon()
+        await self._until_gone()
+        return True
+
+    async def _until_gone(self) -> None:
         try:
             async with asyncio.timeout(_LAST_WORDS):
                 await self.gone.wait()
@@ -49,7 +72,6 @@ class Running:
             if self.reading is not None:
                 self.reading.cancel()
             await self.gone.wait()
-        return self.exit
 
 
 class Starter:
@@ -73,7 +95,27 @@ class Starter:
         Raises TrunklineError with what keeps the agent from starting; then no process is left.
         """
         state, options = self._memory.session, self._memory.options
-        incarnation = uuid7_hex()
+        # A native session in which nothing was ever said may never have been kept by the agent.
+        native = (state.native_session if state.turns else None) or options.resume_native
+        if anew or not self._adapter.capabilities.resume:
+            native = None
+        start = replace(
+            await self._prepare(uuid7_hex()),
+            native_session=native,
+            native_since=self._memory.native_since if native == state.native_session else None,
+            fork=state.turns == 0 and native is not None and state.parent is not None,
+            fork_at=state.forked_at,
+        )
+        return await self._begin(start, intake)
+
+    async def adopt(self, survivor: Survivor, intake: Callable[[Start], Intake]) -> Running:
+        """Takes up an agent that outlived its worker, as the incarnation that it is. Raises what `start` raises."""
+        start = await self._prepare(survivor.session.incarnation or "")
+        native = survivor.session.native_session
+        return await self._begin(replace(start, native_session=native, survivor=survivor), intake)
+
+    async def _prepare(self, incarnation: str) -> Start:
+        state, options = self._memory.session, self._memory.options
         cwd = state.cwd or "/"
         environment = build_environment(
             self._adapter.manifest,
@@ -82,38 +124,33 @@ class Starter:
             incarnation=incarnation,
             temporary=await asyncio.to_thread(temporary_directory, state.session),
         )
-        # A native session in which nothing was ever said may never have been kept by the agent.
-        native = (state.native_session if state.turns else None) or options.resume_native
-        if anew or not self._adapter.capabilities.resume:
-            native = None
-        processes = self._processes = list[AgentProcess]()
-        start = Start(
+        self._processes = list[AgentProcess]()
+        return Start(
             session=state.session,
             cwd=cwd,
             incarnation=incarnation,
             environment=environment,
-            launch=partial(self._launch, processes, cwd, environment, incarnation),
+            launch=partial(self._launch, self._processes, cwd, environment, incarnation),
             options=options,
             agent=state.agent,
             title=state.title,
-            native_session=native,
-            native_since=self._memory.native_since if native == state.native_session else None,
-            fork=state.turns == 0 and native is not None and state.parent is not None,
-            fork_at=state.forked_at,
         )
-        await self._place.change(incarnation=incarnation, agent=None)
+
+    async def _begin(self, start: Start, intake: Callable[[Start], Intake]) -> Running:
+        processes, adapter = self._processes, self._adapter
+        await self._place.change(incarnation=start.incarnation, agent=None)
         try:
-            begin = self._adapter.create if native is None else self._adapter.resume
-            session = await begin(start)
+            session = await (adapter.create if start.native_session is None else adapter.resume)(start)
         except BaseException as error:
             for process in processes:
                 await process.close(grace=0)
             if isinstance(error, TrunklineError) or not isinstance(error, Exception):
                 raise
             raise TrunklineError(
-                "agent_failed", f"the adapter {self._adapter.name!r} could not start its agent: {error}"
+                "agent_failed", f"the adapter {adapter.name!r} could not start its agent: {error}"
             ) from error
-        return Running(start, session, intake(start))
+        lasting = isinstance(adapter, Adopting) and adapter.outlives(start.options)
+        return Running(start, session, intake(start), lasting=lasting)
 
     async def _launch(
         self,

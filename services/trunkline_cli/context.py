@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 import click
 import msgspec
@@ -76,6 +76,7 @@ async def find_session(link: Link, reference: str) -> str:
 
 async def find_ask(link: Link, reference: str | None, session: str | None = None) -> Ask:
     """The open ask that is meant: by id or its beginning, `last` for the newest, or the only one of a session (or of all).
+    A whole id may also be that of an ended one: whoever answers it learns from the gateway what became of it.
 
     Raises `unknown_ask`, `bad_id` where several fit.
     """
@@ -85,7 +86,10 @@ async def find_ask(link: Link, reference: str | None, session: str | None = None
     if reference is not None and reference != LAST:
         ids = [ask.ask for ask in asks]
         if is_id(reference, "ask") and reference not in ids:
-            raise TrunklineError("unknown_ask", f"{reference!r} is not open: see `trunkline asks`", ask=reference)
+            ended = [ask for ask in await open_asks(link, session, status="all") if ask.ask == reference]
+            if ended:
+                return ended[0]
+            raise TrunklineError("unknown_ask", f"{reference!r} is not known: see `trunkline asks`", ask=reference)
         wanted = unique(reference, "ask", ids, "unknown_ask", "see `trunkline asks`")
         return next(ask for ask in asks if ask.ask == wanted)
     if not asks:
@@ -96,9 +100,9 @@ async def find_ask(link: Link, reference: str | None, session: str | None = None
     return asks[0]
 
 
-async def open_asks(link: Link, session: str | None = None) -> list[Ask]:
-    """The open asks, oldest first."""
-    answer = await link.call("ask.list", session=session, status="open")
+async def open_asks(link: Link, session: str | None = None, status: Literal["open", "all"] = "open") -> list[Ask]:
+    """The open asks, or all that are kept, oldest first."""
+    answer = await link.call("ask.list", session=session, status=status)
     return [decode_ask(value) for value in answer["asks"]]
 
 

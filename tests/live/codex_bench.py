@@ -1,15 +1,19 @@
 """Where the real Codex runs in tests: its home, its configuration, a project and a scripted model API."""
 
 import asyncio
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.contract.running import Running
 
 from trunkline_adapters.codex.adapter import CodexAdapter
 from trunkline_agentkit import local_start
+from trunkline_testkit import eventually
 from trunkline_testkit.agents import agent_env
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_wire.asks import AskDecided
@@ -49,6 +53,43 @@ def codex_source(
     own.mkdir(parents=True, exist_ok=True)
     (own / "config.toml").write_text(CONFIG.format(model=model, url=api_url, auth=auth))
     return agent_env(home, api_url, CODEX_HOME=str(own), OPENAI_API_KEY="scripted", TRUNKLINE_CODEX_PATH=str(program))
+
+
+@asynccontextmanager
+async def app_server(program: Path, source: dict[str, str], cwd: Path, *arguments: str) -> AsyncGenerator[Process]:
+    """A `codex app-server` that runs by itself, until the block ends; it answers when the block begins."""
+    address = arguments[arguments.index("--listen") + 1]
+    own = {name: value for name, value in source.items() if not name.startswith("TRUNKLINE_")}
+    process = await asyncio.create_subprocess_exec(
+        program,
+        "app-server",
+        *arguments,
+        env=own,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        await eventually(partial(_listens, address), 30)
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def _listens(address: str) -> bool:
+    parts = urlsplit(address)
+    try:
+        if parts.scheme == "unix":
+            _, writer = await asyncio.open_unix_connection(parts.path)
+        else:
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 class Bench:

@@ -16,7 +16,7 @@ from trunkline_adapters.codex.session import CodexSession
 from trunkline_adapters.codex.translate import CodexTranslator
 from trunkline_agentkit import Context, Installed, Start, find_program, load_manifest, refuse_options
 from trunkline_wire import TrunklineError
-from trunkline_wire.session import Capabilities
+from trunkline_wire.session import Capabilities, SessionOptions
 
 CAPABILITIES: Final = Capabilities(
     streaming=True,
@@ -63,6 +63,9 @@ class CodexAdapter:
         self._source = source
         self._serves: dict[tuple[str, int], bool] = {}
         """Whether a program (by path and time of change) has an app-server."""
+
+    def outlives(self, options: SessionOptions) -> bool:
+        return "server" in options.native
 
     def translator(self, context: Context) -> CodexTranslator:
         return CodexTranslator(context, CAPABILITIES)

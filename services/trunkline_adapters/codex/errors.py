@@ -2,6 +2,7 @@
 
 from typing import Any, Final, Literal
 
+from trunkline_agentkit import Exit
 from trunkline_agentkit.fields import Obj, as_obj, text, whole
 from trunkline_wire import TrunklineError
 from trunkline_wire.errors import ErrorInfo
@@ -73,3 +74,20 @@ def _status(error: Obj) -> int | None:
     """The HTTP status that some of Codex's errors carry."""
     info = as_obj(error.get("codexErrorInfo"))
     return next((status for value in info.values() if (status := whole(as_obj(value), "httpStatusCode"))), None)
+
+
+def ended(end: Exit, error: TrunklineError) -> TrunklineError:
+    """Why a server could not be used: its own last words, where it ended."""
+    said = end.stderr_tail.strip()
+    if error.code != "agent_failed":
+        return error
+    if any(word in said for word in ("codex login", "Not logged in", "not logged in")):
+        return TrunklineError("agent_auth", f"Codex is not signed in: {SIGN_IN}", stderr=said[-2000:])
+    reason = said.splitlines()[-1] if said else error.message
+    return TrunklineError(
+        "agent_failed",
+        f"Codex ended at its start: {reason}",
+        exit_code=end.code,
+        signal=end.signal,
+        stderr=said[-2000:],
+    )

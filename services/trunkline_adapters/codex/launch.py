@@ -105,3 +105,15 @@ def effort(level: Thinking, offered: list[str]) -> str:
     if not offered:
         return {"off": "none", "max": "xhigh"}.get(level, wanted[0])
     return next((word for word in wanted if word in offered), offered[-1] if level == "max" else offered[0])
+
+
+def review_target(arguments: str) -> dict[str, Any]:
+    """What `/review` is to look at: nothing named is what isn't committed."""
+    word, _, rest = arguments.strip().partition(" ")
+    if not word:
+        return {"type": "uncommittedChanges"}
+    if word == "branch" and rest:
+        return {"type": "baseBranch", "branch": rest.strip()}
+    if word == "commit" and rest:
+        return {"type": "commit", "sha": rest.strip(), "title": None}
+    return {"type": "custom", "instructions": arguments.strip()}

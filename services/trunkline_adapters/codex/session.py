@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from trunkline_adapters.codex import launch, modes, replies
 from trunkline_adapters.codex.content import native_content
-from trunkline_adapters.codex.errors import SIGN_IN, refusal
+from trunkline_adapters.codex.errors import SIGN_IN, ended, refusal
 from trunkline_adapters.codex.history import turn_of
 from trunkline_adapters.codex.link import Link
 from trunkline_adapters.codex.native import ASKING
@@ -23,6 +23,7 @@ from trunkline_agentkit import (
     Native,
     Peer,
     Start,
+    Survivor,
     UserPrompt,
     translate,
     unsupported,
@@ -42,6 +43,10 @@ TOLD_WITHIN: Final = 5.0
 """Seconds that Codex may take to tell a setting that it has changed."""
 _LAST_WORD: Final = 3.0
 """Seconds that a server of its own may take to end the turn of a session that is closed."""
+_ASKED_AGAIN_WITHIN: Final = 5.0
+"""Seconds in which a thread that waits for an answer has to ask again over a new connection."""
+_SEARCHED: Final = 20
+"""Turns among which the one has to be that was running when a worker died."""
 _PAGES: Final = 5
 _WITHOUT_THREAD: Final = frozenset({"thread/list", "thread/loaded/list", "thread/search", "thread/start"})
 _IMPLEMENT: Final = "Implement the plan."
@@ -62,6 +67,8 @@ class CodexSession(ConfigurableBase):
         self._changing = asyncio.Lock()
         self._told = asyncio.Event()
         """Codex has told settings of the thread."""
+        self._asked = asyncio.Event()
+        """Codex has asked for something."""
 
     async def open(self) -> None:
         """Introduces us to the server and gives the session its thread. On failure the connection is ended.
@@ -71,15 +78,47 @@ class CodexSession(ConfigurableBase):
         try:
             await self._greet(await self._link.connect())
             await self._learn()
-            method, params = launch.thread(self._start, await self._fork_point())
-            await self._request(method, params, deadline=START_DEADLINE)
-            self._plain_mode = self._translator.known.mode
-            await self._settle_options()
+            if self._start.survivor is not None:
+                await self._adopt(self._start.survivor)
+            else:
+                method, params = launch.thread(self._start, await self._fork_point())
+                await self._request(method, params, deadline=START_DEADLINE)
+                self._plain_mode = self._translator.known.mode
+                await self._settle_options()
         except TrunklineError as error:
-            raise _failed(await self.close(grace=0), error) from error
+            raise ended(await self.close(grace=0), error) from error
         except BaseException:
             await self.close(grace=0)
             raise
+
+    async def _adopt(self, survivor: Survivor) -> None:
+        """Takes up a thread that ran on when the worker died that had it."""
+        self._translator.restore(survivor)
+        await self._request("thread/turns/list", self._last_turns(self._thread, _SEARCHED, "summary"))
+        if not self._translator.reach:
+            raise TrunklineError("history_lost", "Codex does not know the turn that was running")
+        await self._take_up()
+        self._plain_mode = next(
+            (mode for mode in (survivor.session.mode, self._start.options.mode) if mode != modes.PLAN), None
+        )
+
+    async def _take_up(self) -> None:
+        """Takes the thread up over a new connection: what waits for an answer comes again, what was missed is asked for."""
+        sub_agents = self._translator.sub_agents
+        for thread in (self._thread, *sub_agents):
+            await self._request("thread/resume", {"threadId": thread, "excludeTurns": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ASKED_AGAIN_WITHIN):
+                while self._translator.awaiting:
+                    self._asked.clear()
+                    await self._asked.wait()
+        for thread in sub_agents:
+            await self._request("thread/turns/list", self._last_turns(thread, 1, "full"))
+        await self._request("thread/turns/list", self._last_turns(self._thread, self._translator.reach, "full"))
+
+    @staticmethod
+    def _last_turns(thread: str, limit: int, view: str) -> Obj:
+        return {"threadId": thread, "limit": limit, "itemsView": view, "sortDirection": "desc"}
 
     async def _greet(self, transport: LineTransport) -> None:
         self._peer = Peer(
@@ -166,9 +205,7 @@ class CodexSession(ConfigurableBase):
             return False
         try:
             await self._greet(transport)
-            await self._request("thread/resume", {"threadId": self._thread, "excludeTurns": True})
-            last = {"threadId": self._thread, "limit": 2, "itemsView": "full", "sortDirection": "desc"}
-            await self._request("thread/turns/list", last)
+            await self._take_up()
         except TrunklineError as error:
             log.warning("thread_not_taken_up", extra={"code": error.code})
             return False
@@ -183,11 +220,19 @@ class CodexSession(ConfigurableBase):
                 log.info("answer_undelivered", extra={"code": error.code})
 
     async def close(self, grace: float = 5.0) -> Exit:
+        return await self._end(grace, leave_running=False)
+
+    async def abandon(self) -> Exit:
+        """Ends the connection alone: on a server that runs by itself the turn goes on, for whoever takes it up."""
+        return await self._end(0, leave_running=True)
+
+    async def _end(self, grace: float, *, leave_running: bool) -> Exit:
         self._closing = True
         peer = self._peer
         if peer is not None:
             peer.release()
-            await self._leave()
+            if not leave_running:
+                await self._leave()
         end = await self._link.close(grace)
         if peer is not None:
             await peer.wait()
@@ -283,7 +328,7 @@ class CodexSession(ConfigurableBase):
         skills = self._translator.skills
         if name == "review":
             self._translator.name(command_id)
-            await self._request("review/start", {"threadId": self._thread, "target": _review_target(arguments)})
+            await self._request("review/start", {"threadId": self._thread, "target": launch.review_target(arguments)})
         elif name == "compact":
             await self.compact(arguments or None, command_id)
         elif name in skills:
@@ -340,35 +385,8 @@ class CodexSession(ConfigurableBase):
         native = translate(self._translator, decoded, kind)
         if kind == "thread/settings/updated":
             self._told.set()
+        if kind in ASKING:
+            self._asked.set()
         if kind == "serverRequest/resolved" and message is not None and self._peer is not None:
             self._peer.forget(id_key(obj(message, "params").get("requestId")))
         return native
-
-
-def _review_target(arguments: str) -> Obj:
-    """What `/review` is to look at: nothing named is what isn't committed."""
-    word, _, rest = arguments.strip().partition(" ")
-    if not word:
-        return {"type": "uncommittedChanges"}
-    if word == "branch" and rest:
-        return {"type": "baseBranch", "branch": rest.strip()}
-    if word == "commit" and rest:
-        return {"type": "commit", "sha": rest.strip(), "title": None}
-    return {"type": "custom", "instructions": arguments.strip()}
-
-
-def _failed(end: Exit, error: TrunklineError) -> TrunklineError:
-    """Why a server could not be used: its own last words, where it ended."""
-    said = end.stderr_tail.strip()
-    if error.code != "agent_failed":
-        return error
-    if any(word in said for word in ("codex login", "Not logged in", "not logged in")):
-        return TrunklineError("agent_auth", f"Codex is not signed in: {SIGN_IN}", stderr=said[-2000:])
-    reason = said.splitlines()[-1] if said else error.message
-    return TrunklineError(
-        "agent_failed",
-        f"Codex ended at its start: {reason}",
-        exit_code=end.code,
-        signal=end.signal,
-        stderr=said[-2000:],
-    )

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from trunkline_adapters.codex.usage import Counts
+from trunkline_agentkit import Survivor
 from trunkline_agentkit.fields import Obj, text
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_wire import Data
 from trunkline_wire.blocks import Block, Choice
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.ids import ask_id, item_id
-from trunkline_wire.session import Capabilities, McpServer
+from trunkline_wire.session import Capabilities, McpServer, SessionUpdated
 from trunkline_wire.turn import Trigger
 
 AskKind = Literal["command", "file", "permissions", "tool", "question", "form", "call", "plan"]
@@ -64,6 +65,8 @@ class Open:
     """Parts that its summary has so far."""
     started: bool = False
     """A `tool.started` was told for it."""
+    halved: bool = False
+    """Its pieces so far came to another worker: where the next one belongs is not known."""
 
 
 @dataclass
@@ -169,6 +172,23 @@ class State:
     compact_asked: bool = False
     lost: bool = False
     """The connection was lost: messages may be missing, until the thread's last turns are told."""
+    adopting: bool = False
+    """It is that of another worker that was lost: the log is to be told when nothing is missing any more."""
+    adopted: bool = False
+    survivor: Survivor | None = None
+    """What the log has of it; until nothing is missing any more."""
+    standing: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Asks that another worker told: whether they were waiting when it was lost."""
+    came_again: set[str] = field(default_factory=set[str])
+    """Keys of the asks that came over a new connection, while something is missing."""
+    asking: set[str] = field(default_factory=set[str])
+    """The threads of these."""
+    awaiting: set[str] = field(default_factory=set[str])
+    """Threads that say that they wait for an answer, and have not asked again."""
+    running: set[str] = field(default_factory=set[str])
+    """Sub-agents' threads with a turn that has not ended."""
+    reach: int = 2
+    """How many of the thread's last turns tell all that may be missing; 0: none do."""
     held: Obj | None = None
     """A `turn/completed` that came meanwhile: what is missing of its turn has to be told before."""
 
@@ -185,6 +205,16 @@ class State:
     def main(self, params: Obj) -> bool:
         """Whether a message is of the session's own thread."""
         return text(params, "threadId") in (None, self.thread)
+
+
+def changed(state: State, fresh: dict[str, str | None]) -> list[Out]:
+    """What of these settings is not known yet; from now on it is."""
+    news: dict[str, Any] = {
+        name: value for name, value in fresh.items() if value and value != getattr(state.known, name)
+    }
+    for name, value in news.items():
+        setattr(state.known, name, value)
+    return [fact(SessionUpdated(**news))] if news else []
 
 
 def fact(data: Data, *, item: str | None = None, lane: str | None = None, cause: str | None = None) -> Out:

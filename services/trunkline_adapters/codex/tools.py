@@ -32,6 +32,14 @@ _STATUS: Final[dict[str, ToolStatus]] = {
 }
 _ACTIONS: Final[dict[str, ToolKind]] = {"read": "read", "listFiles": "search", "search": "search"}
 _CHANGES: Final[dict[str, ToolKind]] = {"add": "edit", "update": "edit", "delete": "delete"}
+_BY_NAME: Final = {
+    "apply_patch": "fileChange",
+    "exec_command": "commandExecution",
+    "image_generation": "imageGeneration",
+    "sleep": "sleep",
+    "view_image": "imageView",
+    "web_search": "webSearch",
+}
 _TITLE: Final = 200
 
 
@@ -46,6 +54,21 @@ def started(item: Obj, native: str) -> ToolStarted:
         locations=_locations(item),
         native_id=native,
     )
+
+
+def reopened(started: ToolStarted) -> Obj:
+    """The item that a call without an end stands for, as far as its `tool.started` tells."""
+    given: Obj = as_obj(started.input)
+    item: Obj = {"id": started.native_id, "tool": started.name}
+    _, _, rest = started.name.partition("mcp__")
+    server, _, tool = rest.partition("__")
+    if tool:
+        return item | {"type": "mcpToolCall", "server": server, "tool": tool, "arguments": given}
+    if started.name in _BY_NAME:
+        return item | {"type": _BY_NAME[started.name]} | given
+    if started.kind == "think":
+        return item | {"type": "collabAgentToolCall"} | given
+    return item | {"type": "dynamicToolCall", "arguments": given}
 
 
 def _described(item: Obj) -> tuple[str, ToolKind, str | None, Obj]:

@@ -8,6 +8,7 @@ the same connection with a thread of its own, and is told in the lane of the cal
 from collections.abc import Iterable
 
 from trunkline_adapters.codex import (
+    survival,
     translate_asks,
     translate_begin,
     translate_deltas,
@@ -19,6 +20,7 @@ from trunkline_adapters.codex import (
 from trunkline_adapters.codex.lanes import lane_of
 from trunkline_adapters.codex.native import ASKING, KNOWN, REALTIME, TRANSLATED, kind_of
 from trunkline_adapters.codex.state import Ask, Known, State, Turn, fact
+from trunkline_agentkit import Survivor
 from trunkline_agentkit.fields import Obj, obj, objects, text
 from trunkline_agentkit.protocol import Context, Out
 from trunkline_wire import encode
@@ -68,6 +70,27 @@ class CodexTranslator:
         state = self._state
         state.lost = True
         state.requests.clear()
+        for noted in (state.came_again, state.asking, state.awaiting):
+            noted.clear()
+
+    def restore(self, survivor: Survivor) -> None:
+        """The thread ran on when its worker died: the log of that one is continued."""
+        survival.restore(self._state, survivor)
+
+    @property
+    def reach(self) -> int:
+        """How many of the thread's last turns tell all that may be missing; 0: none do."""
+        return self._state.reach
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether a thread waits for an answer and has not asked again over this connection."""
+        return bool(self._state.awaiting)
+
+    @property
+    def sub_agents(self) -> list[str]:
+        """The threads of sub-agents that run."""
+        return sorted(self._state.running)
 
     def repeats(self) -> list[Ask]:
         """Asks that came again though we have answered them; each is named once."""

@@ -59,6 +59,10 @@ def requested(state: State, message: Obj, lane: str | None) -> list[Out]:
     if kind == "form" and text(obj(params, "_meta"), "codex_approval_kind") == "mcp_tool_call":
         kind = "tool"
     key = _key(state, kind, thread, params, tool)
+    if state.lost:
+        state.came_again.add(key)
+        state.asking.add(thread)
+        state.awaiting.discard(thread)
     if (known := state.asks.get(key)) is not None:
         # After a reconnection the server asks again for what has no answer yet, perhaps under another id.
         known.request_id = message.get("id")
@@ -66,9 +70,11 @@ def requested(state: State, message: Obj, lane: str | None) -> list[Out]:
             state.repeats.append(known)
         return []
     times = state.asked.get(key, 0) + 1
+    while state.standing.get(_named(state, key, times)) is False:
+        times += 1
     state.asked[key] = times
     ask = Ask(
-        ask=state.ask(key if times == 1 else f"{key}#{times}"),
+        ask=_named(state, key, times),
         key=key,
         request_id=message.get("id"),
         kind=kind,
@@ -78,7 +84,13 @@ def requested(state: State, message: Obj, lane: str | None) -> list[Out]:
         lane=lane,
     )
     state.asks[key] = ask
-    return [fact(_data(state, ask, tool), item=ask.tool, lane=lane)]
+    # What another worker told of it stands.
+    return [] if ask.ask in state.standing else [fact(_data(state, ask, tool), item=ask.tool, lane=lane)]
+
+
+def _named(state: State, key: str, times: int) -> str:
+    """The id of what is asked for the time number `times`."""
+    return state.ask(key if times == 1 else f"{key}#{times}")
 
 
 def _tool_of(state: State, kind: AskKind, thread: str, params: Obj) -> Open | None:
@@ -269,6 +281,20 @@ def withdraw(state: State, thread: str, *, interrupted: bool) -> list[Out]:
     for ask in done:
         del state.asks[ask.key]
     return [_withdrawn(state, ask, interrupted=interrupted) for ask in done if ask.answer is None]
+
+
+def missing(state: State) -> list[Out]:
+    """Of all that was asked before the connection was lost, what did not come again: nobody waits for it any more."""
+    gone = [ask for ask in state.asks.values() if ask.kind != "plan" and ask.key not in state.came_again]
+    for ask in gone:
+        del state.asks[ask.key]
+    out = [_withdrawn(state, ask, interrupted=False) for ask in gone if ask.answer is None]
+    asked = {ask.ask for ask in state.asks.values()}
+    for record in state.survivor.asks.values() if state.survivor is not None else ():
+        if record.status == "open" and record.ask not in asked:
+            data = AskWithdrawn(ask=record.ask, why="answered_elsewhere")
+            out.append(fact(data, lane=record.lane))
+    return out
 
 
 def _withdrawn(state: State, ask: Ask, *, interrupted: bool) -> Out:

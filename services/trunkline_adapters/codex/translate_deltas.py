@@ -31,6 +31,8 @@ def piece(state: State, method: str, params: Obj, lane: str | None) -> list[Out]
     said = text(params, "delta") or ""
     if one is not None and len(one.said) < _KEPT:
         one.said += said
+    if state.adopted if one is None else one.halved:
+        return out or passing(state.item(name), lane=lane)
     out.append(Piece(item=state.item(name), block=_block(one, params), kind=_KINDS[method], text=said, lane=lane))
     return out
 

@@ -77,7 +77,7 @@ def completed(state: State, params: Obj, lane: str | None) -> list[Out]:
     name = state.native_item(text(params, "threadId"), native)
     if name in state.background:
         return _background_ended(state, name, item)
-    if name in state.finished:
+    if name in state.finished or _was_told(state, name, item, lane):
         return []
     out = begin(state, params) + recover(state)
     one = _open(state, params, item, lane)
@@ -105,6 +105,22 @@ def completed(state: State, params: Obj, lane: str | None) -> list[Out]:
             return out + _activity(state, one)
         case _:
             return [*out, _unknown({"method": "item/completed", "params": params})]
+
+
+def _was_told(state: State, name: str, item: Obj, lane: str | None) -> bool:
+    """Whether another worker has told it to the end."""
+    if state.survivor is None or state.item(name) not in state.survivor.told:
+        return False
+    state.finished.add(name)
+    if state.turn is not None and lane is None:
+        match text(item, "type"):
+            case "agentMessage":
+                state.turn.said = text(item, "text")
+            case "plan":
+                state.turn.plan = (name, text(item, "text") or "")
+            case _:
+                pass
+    return True
 
 
 def _unknown(message: Obj) -> Out:

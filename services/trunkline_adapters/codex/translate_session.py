@@ -1,17 +1,15 @@
 """What the session is: answers to our requests, and its settings."""
 
-from typing import Any, Final
+from typing import Final
 
-from trunkline_adapters.codex import modes
+from trunkline_adapters.codex import modes, survival
 from trunkline_adapters.codex.native import OPENING
-from trunkline_adapters.codex.state import State, fact
-from trunkline_adapters.codex.translate_begin import answered, begin
-from trunkline_adapters.codex.translate_items import completed as item_completed
-from trunkline_adapters.codex.translate_turn import completed as turn_completed
+from trunkline_adapters.codex.state import State, changed, fact
+from trunkline_adapters.codex.translate_begin import answered
 from trunkline_agentkit.fields import Obj, obj, objects, text, truth
 from trunkline_agentkit.protocol import Out
 from trunkline_wire.blocks import Choice
-from trunkline_wire.session import SessionInitialized, SessionUpdated
+from trunkline_wire.session import SessionInitialized
 from trunkline_wire.turn import MessageSystem
 
 REVIEW: Final = Choice(
@@ -34,8 +32,12 @@ def replied(state: State, key: str, method: str, params: Obj, result: Obj) -> li
             state.models += objects(result, "data")
         case "skills/list":
             _skills(state, result)
-        case "thread/turns/list" if state.lost and state.main(params):
-            out += _reconcile(state, result)
+        case "thread/turns/list" if state.lost and text(params, "itemsView") == "summary":
+            survival.find_turn(state, result)
+        case "thread/turns/list" if state.lost:
+            out += survival.listed(state, text(params, "threadId") or "", result)
+        case "thread/resume" if state.lost:
+            out += survival.resumed(state, result)
         case _ if method in OPENING:
             out += _opened(state, result)
         case _:
@@ -67,7 +69,7 @@ def _opened(state: State, result: Obj) -> list[Out]:
     if id is None:
         return []
     if state.thread is not None:
-        # Taken up again after the connection was lost, or a thread that is none of ours.
+        # A thread that is none of ours.
         return []
     state.thread = id
     known = state.known
@@ -104,49 +106,17 @@ def _model(native: Obj, current: str | None) -> Choice:
     )
 
 
-def _reconcile(state: State, result: Obj) -> list[Out]:
-    """The thread's last turns, after messages were lost: what has ended meanwhile gets its end."""
-    state.lost = False
-    out: list[Out] = []
-    for turn in reversed(objects(result, "data")):
-        current = state.turn
-        id = text(turn, "id")
-        if id is None or id in state.done:
-            continue
-        ended = text(turn, "status") != "inProgress"
-        if current is None and ended and not state.beginnings:
-            continue
-        params: Obj = {"threadId": state.thread, "turnId": id}
-        out += begin(state, params)
-        for item in objects(turn, "items"):
-            if ended or item.get("completedAtMs") is not None:
-                out += item_completed(state, params | {"item": item}, None)
-        if ended:
-            out += turn_completed(state, params | {"turn": turn}, None)
-    held, state.held = state.held, None
-    if held is not None and text(obj(held, "turn"), "id") not in state.done:
-        out += turn_completed(state, held, None)
-    return out
-
-
 def settings_updated(state: State, params: Obj) -> list[Out]:
     """`thread/settings/updated`: only what has changed is told."""
     settings = obj(params, "threadSettings")
     state.known.workspace = modes.workspace_of(obj(settings, "sandboxPolicy")) or state.known.workspace
     mode = modes.mode_of(settings)
     fresh = {"model": text(settings, "model"), "mode": mode, "thinking": text(settings, "effort")}
-    return _changed(state, fresh)
+    return changed(state, fresh)
 
 
 def renamed(state: State, params: Obj) -> list[Out]:
-    return _changed(state, {"title": text(params, "threadName")})
-
-
-def _changed(state: State, fresh: dict[str, Any]) -> list[Out]:
-    changed = {name: value for name, value in fresh.items() if value and value != getattr(state.known, name)}
-    for name, value in changed.items():
-        setattr(state.known, name, value)
-    return [fact(SessionUpdated(**changed))] if changed else []
+    return changed(state, {"title": text(params, "threadName")})
 
 
 def reverted(state: State) -> list[Out]:

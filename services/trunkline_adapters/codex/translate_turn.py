@@ -27,6 +27,7 @@ _TASKS: Final = {"completed": "completed", "failed": "failed", "interrupted": "s
 def started(state: State, params: Obj, lane: str | None) -> list[Out]:
     if lane is None:
         return begin(state, params)
+    state.running.add(text(params, "threadId") or "")
     data = TaskUpdated(task=text(params, "threadId") or "", kind="subagent", status="running", tool=lane)
     return [fact(data, item=lane)]
 
@@ -39,6 +40,7 @@ def completed(state: State, params: Obj, lane: str | None) -> list[Out]:
     interrupted = status == "interrupted"
     if lane is not None:
         out = close_open(state, thread, interrupted=interrupted) + withdraw(state, thread, interrupted=interrupted)
+        state.running.discard(thread)
         known = _TASKS.get(status)
         ended = known if known in ("completed", "failed", "stopped") else None
         data = TaskUpdated(task=thread, status=ended, summary=text(obj(turn, "error"), "message"), tool=lane)

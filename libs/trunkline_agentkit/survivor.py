@@ -1,0 +1,73 @@
+"""What the log tells of an agent that runs on though its worker died: what the next owner takes up. Pure.
+
+A server that nobody of ours has started outlives every worker. The claim then names its incarnation, and what it had open
+stays open: its turn, its tools, its asks.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from trunkline_agentkit.memory import Memory
+from trunkline_fold.asks import AskRecord, AsksState
+from trunkline_fold.session import SessionState
+from trunkline_wire import Event, Source
+from trunkline_wire.turn import MessageAssistant, MessageSystem, MessageUser, ToolCompleted, ToolStarted, TurnStarted
+
+
+class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call without an end, as it was told."""
+
+    started: ToolStarted
+    lane: str | None = None
+
+
+class Survivor(msgspec.Struct, frozen=True, kw_only=True):
+    """`session` is the folded state; everything else is by the ids of the log, which are hashes of the agent's own."""
+
+    session: SessionState
+    calls: Mapping[str, OpenCall]
+    """Open tool calls by item."""
+    told: frozenset[str]
+    """Items of messages that were told, and of calls that were told to the end."""
+    asks: Mapping[str, AskRecord]
+    """What this incarnation has asked: open, or ended and perhaps not delivered yet."""
+    prompts: tuple[str, ...]
+    """Commands whose messages the agent was given, in order; `session.pending` are those that no turn has begun for."""
+    source: Source | None = None
+    """Of the open turn."""
+
+
+def incarnation_of(session: SessionState) -> str | None:
+    """The incarnation of the agent that ran when the log broke off; None where the log knows of none, or of its end."""
+    ended = not session.initialized or session.closed is not None or session.condition in {"starting", "stopped"}
+    return None if ended else session.incarnation
+
+
+def survivor_of(memory: Memory, asks: AsksState, events: Iterable[Event]) -> Survivor:
+    """From the folds of a log, and the events they were folded from."""
+    session = memory.session
+    calls: dict[str, OpenCall] = {}
+    told: set[str] = set()
+    source: Source | None = None
+    for event in events:
+        match event.data:
+            case TurnStarted() if event.lane is None:
+                source = event.source
+            case ToolStarted() as started if event.item is not None:
+                calls[event.item] = OpenCall(started=started, lane=event.lane)
+            case ToolCompleted() if event.item is not None:
+                calls.pop(event.item, None)
+                told.add(event.item)
+            case MessageAssistant() | MessageSystem() | MessageUser() if event.item is not None:
+                told.add(event.item)
+            case _:
+                pass
+    return Survivor(
+        session=session,
+        calls={item: call for item, call in calls.items() if item in session.open_tools},
+        told=frozenset(told),
+        asks={id: ask for id, ask in asks.asks.items() if ask.incarnation == session.incarnation},
+        prompts=tuple(memory.handed_over),
+        source=source,
+    )
