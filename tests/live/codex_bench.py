@@ -13,7 +13,7 @@ from tests.contract.running import Running
 
 from trunkline_adapters.codex.adapter import CodexAdapter
 from trunkline_agentkit import local_start
-from trunkline_testkit import eventually
+from trunkline_testkit import eventually, processes
 from trunkline_testkit.agents import agent_env
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_wire.asks import AskDecided
@@ -93,7 +93,7 @@ async def _listens(address: str) -> bool:
 
 
 class Bench:
-    """A home, a project and a scripted API, in which sessions of the real CLI run."""
+    """A home, a project and a scripted API, in which sessions of the real CLI run. `made` gives one, and looks what is left."""
 
     def __init__(self, home: Path, project: Path, api: ScriptedApi, program: Path) -> None:
         self.home = home
@@ -102,6 +102,16 @@ class Bench:
         self.program = program
         self.source = codex_source(home, api.url, program)
         self.adapter = CodexAdapter(self.source)
+
+    @classmethod
+    @asynccontextmanager
+    async def made(cls, tmp_path: Path, api: ScriptedApi, program: Path) -> AsyncGenerator["Bench"]:
+        """A bench below `tmp_path`. Nothing may be left at its end that was started with its home: no server, no run."""
+        project = tmp_path / "project"
+        project.mkdir()
+        bench = cls(tmp_path / "home", project, api, program)
+        yield bench
+        await processes.assert_no_orphans("CODEX_HOME", bench.source["CODEX_HOME"])
 
     @asynccontextmanager
     async def session(

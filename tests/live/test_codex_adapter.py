@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from trunkline_adapters.codex import drift
 from trunkline_adapters.codex.adapter import CodexAdapter
 from trunkline_agentkit import BackendAdapter, Piece
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
-from trunkline_testkit import eventually
+from trunkline_testkit import eventually, processes
 from trunkline_testkit.agents import agent_env, require
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_wire import TrunklineError
@@ -28,10 +28,9 @@ pytestmark = pytest.mark.live
 
 
 @pytest.fixture
-def bench(tmp_path: Path, scripted_api: ScriptedApi, codex_program: Path) -> Bench:
-    project = tmp_path / "project"
-    project.mkdir()
-    return Bench(tmp_path / "home", project, scripted_api, codex_program)
+async def bench(tmp_path: Path, scripted_api: ScriptedApi, codex_program: Path) -> AsyncGenerator[Bench]:
+    async with Bench.made(tmp_path, scripted_api, codex_program) as bench:
+        yield bench
 
 
 def test_nothing_came_to_the_protocol_that_the_adapter_does_not_know(codex_program: Path, tmp_path: Path) -> None:
@@ -345,8 +344,10 @@ class TestCodex(AdapterContract):
     tool_output = "made-by-a-tool"
 
     @pytest.fixture(autouse=True)
-    def _api(self, scripted_api: ScriptedApi) -> None:
+    async def _api(self, scripted_api: ScriptedApi, tmp_path: Path) -> AsyncGenerator[None]:
         type(self).api_url = scripted_api.url
+        yield
+        await processes.assert_no_orphans("CODEX_HOME", str(tmp_path / "home" / ".codex"))
 
     api_url: ClassVar[str] = ""
 

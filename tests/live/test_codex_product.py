@@ -16,6 +16,7 @@ from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.ports import free_port
 from trunkline_testkit.product import Client, Product, running
 from trunkline_wire import TrunklineError
+from trunkline_wire.ids import new_session_id
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -59,6 +60,10 @@ async def begin(client: Client, project: Path, **options: Any) -> str:
     session: str = created["session"]
     await client.subscribe(session, start="start")
     return session
+
+
+async def command(client: Client, whose: str, verb: str, **args: Any) -> Any:
+    return await client.call("session.command", session=whose, verb=verb, args=args, wait=True, within=60)
 
 
 async def decide_twice(product: Product, client: Client, ask: str) -> None:
@@ -198,10 +203,16 @@ async def test_a_fork_at_the_item_of_a_prompt_lacks_it(product: Product, project
             await client.call("session.prompt", session=session, text=f"SAY={word}")
             await client.wait("turn.completed", count=number, within=60)
         second = client.events("message.user")[1]
-        forked = await client.call("session.fork", session=session, at=second["item"], prompt="SAY=Forked.")
-        await client.subscribe(forked["session"], start="start")
-        await client.wait("turn.completed", session=forked["session"], within=60)
-        listed = await client.call("session.native", session=forked["session"], method="thread/turns/list", params={})
-        shown = json.dumps(listed)
+        forked = new_session_id()
+        await command(client, session, "fork", session=forked, at=second["item"], prompt="SAY=Forked.")
+
+        async def is_there() -> bool:
+            return (await client.call("session.list"))["total"] == 2
+
+        await eventually(is_there, 60)
+        await client.subscribe(forked, start="start")
+        await client.wait("turn.completed", session=forked, within=60)
+        shown = json.dumps(await command(client, forked, "native", method="thread/turns/list", params={}))
+        assert "SAY=Forked." in shown
         assert "SAY=One." in shown
         assert "SAY=Two." not in shown

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from tests.live.codex_bench import Bench, allow
+from tests.live.codex_bench import Bench, allow, app_server
 
 from trunkline_testkit import eventually
 from trunkline_testkit.model_api import ScriptedApi
@@ -13,22 +13,21 @@ from trunkline_testkit.ports import free_port
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskWithdrawn, PermissionRequested
 from trunkline_wire.turn import TurnCompleted, TurnStarted
+from trunkline_wire.work import TaskUpdated
 
 pytestmark = pytest.mark.live
 
 
 @pytest.fixture
-def bench(tmp_path: Path, scripted_api: ScriptedApi, codex_program: Path) -> Bench:
-    project = tmp_path / "project"
-    project.mkdir()
-    return Bench(tmp_path / "home", project, scripted_api, codex_program)
+async def bench(tmp_path: Path, scripted_api: ScriptedApi, codex_program: Path) -> AsyncGenerator[Bench]:
+    async with Bench.made(tmp_path, scripted_api, codex_program) as bench:
+        yield bench
 
 
 class Server:
     """A `codex app-server` that listens on a WebSocket, behind a relay that can cut its connections."""
 
-    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
-        self.process = process
+    def __init__(self, port: int) -> None:
         self._port = port
         self._relay: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -50,8 +49,6 @@ class Server:
         await self.cut()
         if self._relay is not None:
             self._relay.close()
-        self.process.terminate()
-        await self.process.wait()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", self._port)
@@ -76,32 +73,12 @@ async def server(bench: Bench, tmp_path: Path) -> AsyncGenerator[Server]:
     token = tmp_path / "token"
     token.write_text("a-token-for-this-test\n")
     port = free_port()
-    own = {name: value for name, value in bench.source.items() if not name.startswith("TRUNKLINE_")}
     listen = ["--listen", f"ws://127.0.0.1:{port}", "--ws-auth", "capability-token", "--ws-token-file", str(token)]
-    process = await asyncio.create_subprocess_exec(
-        bench.program,
-        "app-server",
-        *listen,
-        env=own,
-        cwd=bench.project,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-
-    async def listening() -> bool:
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            return False
-        writer.close()
-        return True
-
-    await eventually(listening, 30)
-    started = Server(process, port)
-    await started.relay()
-    yield started
-    await started.stop()
+    async with app_server(bench.program, bench.source, bench.project, *listen):
+        started = Server(port)
+        await started.relay()
+        yield started
+        await started.stop()
 
 
 async def test_an_ask_is_taken_up_over_a_new_connection(bench: Bench, server: Server, tmp_path: Path) -> None:
@@ -122,6 +99,25 @@ async def test_an_ask_is_taken_up_over_a_new_connection(bench: Bench, server: Se
         assert (await agent.wait(TurnCompleted)).outcome == "success"
         assert agent.all(AskWithdrawn) == []
         assert (bench.project / "pending").exists()
+
+
+async def test_the_ask_of_a_sub_agent_is_taken_up_too(bench: Bench, server: Server, tmp_path: Path) -> None:
+    native = {"server": server.url, "token_file": str(tmp_path / "token")}
+    async with bench.session(native=native, mode="untrusted") as agent:
+        await agent.say("SCENARIO=sub CHILD=SCENARIO=bash")
+        asked = await agent.wait(PermissionRequested)
+        await agent.wait(TurnCompleted)
+        seen = len(agent.natives)
+        await server.cut()
+
+        def asked_again() -> bool:
+            return "item/commandExecution/requestApproval" in [native.kind for native in agent.natives[seen:]]
+
+        await eventually(asked_again, 30)
+        await agent.session.decide(asked.ask, allow(asked.ask))
+        await eventually(lambda: any(task.status == "completed" for task in agent.all(TaskUpdated)), 30)
+        assert (bench.project / "made-by-the-model").exists()
+        assert (len(agent.all(PermissionRequested)), agent.all(AskWithdrawn)) == (1, [])
 
 
 async def test_a_turn_that_ended_unheard_gets_its_end(bench: Bench, server: Server, tmp_path: Path) -> None:
@@ -147,22 +143,9 @@ async def test_a_server_wants_its_token(bench: Bench, server: Server, tmp_path: 
 
 
 async def test_a_unix_socket_serves_too(bench: Bench, tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    own = {name: value for name, value in bench.source.items() if not name.startswith("TRUNKLINE_")}
-    process = await asyncio.create_subprocess_exec(
-        bench.program,
-        "app-server",
-        "--listen",
-        f"unix://{path}",
-        env=own,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        await eventually(path.exists, 30)
-        async with bench.session(native={"server": f"unix://{path}"}) as agent:
-            assert (await agent.turn("SAY=Over a socket.")).result == "Over a socket."
-    finally:
-        process.terminate()
-        await process.wait()
+    address = f"unix://{tmp_path / 's'}"
+    async with (
+        app_server(bench.program, bench.source, bench.project, "--listen", address),
+        bench.session(native={"server": address}) as agent,
+    ):
+        assert (await agent.turn("SAY=Over a socket.")).result == "Over a socket."
