@@ -14,7 +14,7 @@ from trunkline_wire import ErrorInfo, TrunklineError
 class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An agent, as people call it.
 
-    `profile` is what a session names it by where the adapter has several; `error` says why it can't run, `login` is the
+    `tested` are the versions whose messages are recorded, none where that is not said. `profile` is what a session names it by where the adapter has several; `error` says why it can't run, `login` is the
     command that signs in. `signed_in`: something is there that it signs in with; whether that is valid only the agent knows.
     """
 
@@ -23,6 +23,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     profile: str | None = None
     path: str | None = None
     version: str | None = None
+    tested: tuple[str, ...] = ()
     error: ErrorInfo | None = None
     login: str = ""
     signed_in: bool = False
@@ -37,13 +38,29 @@ class ManyAgents(Protocol):
         ...
 
 
+@runtime_checkable
+class Described(Protocol):
+    """An adapter whose agent describes its own protocol."""
+
+    async def drift(self) -> list[str]:
+        """What the installed program's protocol has that was not reviewed, and what it lacks: a line each.
+
+        Raises TrunklineError `agent_not_found`, `agent_failed` where it describes nothing.
+        """
+        ...
+
+
 async def agents_of(adapter: BackendAdapter, source: Mapping[str, str] | None = None) -> list[Agent]:
     """The agents of an adapter; one that is its own agent's alone is asked for its program."""
     if isinstance(adapter, ManyAgents):
         return await adapter.agents()
     manifest = adapter.manifest
     agent = Agent(
-        name=adapter.name, title=manifest.title, login=manifest.login, signed_in=signed_in(manifest.signs, source)
+        name=adapter.name,
+        title=manifest.title,
+        tested=manifest.tested_versions,
+        login=manifest.login,
+        signed_in=signed_in(manifest.signs, source),
     )
     try:
         installed = await adapter.probe()

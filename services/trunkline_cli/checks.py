@@ -8,7 +8,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -17,10 +17,16 @@ from trunkline_cli.discovery import RunningState, find_gateway, running_state
 from trunkline_cli.logbook import open_log
 from trunkline_wire import TrunklineError, subjects
 
+if TYPE_CHECKING:
+    from trunkline_agentkit.agents import Agent, Described
+
 GATEWAY_PORT: Final = 30086
 NATS_PORT: Final = 30085
 LEAST_FREE: Final = 2 * 1024**3
 """Bytes of free disk below which the log will soon be full."""
+
+DRIFT_S: Final = 30.0
+"""Seconds that a program may take to describe its protocol."""
 
 FULL_AT: Final = 0.85
 """Part of the log's limit above which new turns are refused."""
@@ -199,11 +205,40 @@ async def _log(home: Path, state: RunningState) -> Finding:
 
 
 async def _agents() -> AsyncIterator[Finding]:
+    from trunkline_agentkit.agents import Described
     from trunkline_cli.probing import survey
 
     for one in await survey():
         agent, name = one.agent, f"agent {one.agent.name} ({one.adapter.name})"
         if agent.error is None:
-            yield Finding(check=name, state="ok", found=f"{agent.version or 'unknown version'} at {agent.path}")
+            yield check_version(name, agent)
+            if isinstance(one.adapter, Described):
+                yield await check_protocol(f"{name} protocol", one.adapter)
         elif agent.profile is None:
             yield Finding(check=name, state="warn", found=str(agent.error.message), advice="install it to use it")
+
+
+def check_version(check: str, agent: "Agent") -> Finding:
+    found = f"{agent.version or 'unknown version'} at {agent.path}"
+    if agent.version is None or not agent.tested or agent.version in agent.tested:
+        return Finding(check=check, state="ok", found=found)
+    return Finding(
+        check=check,
+        state="warn",
+        found=f"{found}; what it says is known of {', '.join(agent.tested)}",
+        advice="it should work: what is not known is kept raw and counted (native.message in `trunkline events`)",
+    )
+
+
+async def check_protocol(check: str, adapter: "Described") -> Finding:
+    try:
+        async with asyncio.timeout(DRIFT_S):
+            lines = await adapter.drift()
+    except TrunklineError as error:
+        return Finding(check=check, state="warn", found=error.message)
+    except TimeoutError:
+        return Finding(check=check, state="warn", found=f"the program did not describe it within {DRIFT_S:g} s")
+    if lines:
+        advice = "what is new is kept raw and counted; update Trunkline, or use a version that is known"
+        return Finding(check=check, state="warn", found="; ".join(lines), advice=advice)
+    return Finding(check=check, state="ok", found="is the one that was reviewed")

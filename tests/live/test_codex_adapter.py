@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 import pytest
 from tests.live.codex_bench import ESCALATED, Bench, allow, codex_source
 
-from trunkline_adapters.codex import drift
 from trunkline_adapters.codex.adapter import CodexAdapter
 from trunkline_agentkit import BackendAdapter, Piece
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
 from trunkline_testkit import eventually, processes
-from trunkline_testkit.agents import agent_env, require
+from trunkline_testkit.agents import require
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, PermissionRequested, QuestionAsked
@@ -33,19 +32,23 @@ async def bench(tmp_path: Path, scripted_api: ScriptedApi, codex_program: Path) 
         yield bench
 
 
-def test_nothing_came_to_the_protocol_that_the_adapter_does_not_know(codex_program: Path, tmp_path: Path) -> None:
-    schema = tmp_path / "schema"
-    subprocess.run(
-        [codex_program, "app-server", "generate-json-schema", "--experimental", "--out", schema],
-        env=agent_env(tmp_path / "home", "http://127.0.0.1:9"),
-        check=True,
+async def test_nothing_came_to_the_protocol_that_the_adapter_does_not_know(bench: Bench) -> None:
+    """Else review the names, handle them or list them in native.KNOWN, and write them into names.json."""
+    assert await bench.adapter.drift() == []
+
+
+def test_doctor_names_the_program_and_its_protocol(bench: Bench, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trunkline_cli", "doctor", "--json", "--home", str(tmp_path / "state")],
+        env=bench.source | {"PATH": f"{bench.program.parent}:/usr/bin:/bin"},
+        check=False,
         capture_output=True,
     )
-    files = {name: json.loads((schema / name).read_bytes()) for name in [*drift.FILES.values(), drift.BUNDLE]}
-    now = drift.names_of(files)
-    assert drift.unhandled(now) == {}, "Codex says things that have neither a translation nor a place in native.KNOWN"
-    changed = drift.news(now, drift.reviewed())
-    assert changed == {}, "review these names (that came, that went) and write them into names.json"
+    found = {one["check"]: one for one in map(json.loads, done.stdout.splitlines())}
+    assert found["agent codex (codex)"]["state"] == "ok"
+    assert found["agent codex (codex)"]["found"].startswith("0.171.0 at ")
+    protocol = found["agent codex (codex) protocol"]
+    assert (protocol["state"], protocol["found"]) == ("ok", "is the one that was reviewed")
 
 
 async def test_text_streams_and_ends_in_the_same_text(bench: Bench) -> None:

@@ -1,15 +1,17 @@
 """The Codex adapter: finds the CLI or a running server and starts sessions of it."""
 
 import asyncio
+import json
 import os
 import platform
 import shutil
+import tempfile
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from trunkline_adapters.codex import exec_launch, launch
+from trunkline_adapters.codex import drift, exec_launch, launch
 from trunkline_adapters.codex.exec_session import ExecSession
 from trunkline_adapters.codex.link import Link, ProcessLink, SocketLink
 from trunkline_adapters.codex.session import CodexSession
@@ -81,6 +83,17 @@ class CodexAdapter:
         words = (await _output(path, "--version")).split()
         return Installed(path=path, version=words[-1] if words else None)
 
+    async def drift(self) -> list[str]:
+        """What the installed Codex's protocol has that was not reviewed, and what it lacks, by the schema that it generates.
+
+        Raises TrunklineError `agent_not_found`, `agent_failed` where it generates none.
+        """
+        path = self.program()
+        with tempfile.TemporaryDirectory(prefix="trunkline-") as folder:
+            await _output(path, "app-server", "generate-json-schema", "--experimental", "--out", folder)
+            names = await asyncio.to_thread(_names_in, Path(folder))
+        return drift.lines(names)
+
     async def close(self) -> None:
         pass
 
@@ -150,6 +163,14 @@ def _platform_binary(source: Mapping[str, str]) -> str | None:
                     if os.access(candidate, os.X_OK):
                         return str(candidate)
     return None
+
+
+def _names_in(folder: Path) -> drift.Names:
+    try:
+        files = {name: json.loads((folder / name).read_bytes()) for name in [*drift.FILES.values(), drift.BUNDLE]}
+        return drift.names_of(files)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise TrunklineError("agent_failed", "this Codex does not describe its protocol in a known form") from error
 
 
 async def _output(path: str, *arguments: str) -> str:

@@ -52,6 +52,18 @@ def news(now: Names, before: Names) -> dict[str, tuple[list[str], list[str]]]:
     return {kind: both for kind, both in changed.items() if any(both)}
 
 
+def lines(now: Names) -> list[str]:
+    """What a version has that was not reviewed, and what it lacks: a line each, with what nobody here handles first."""
+    unknown = unhandled(now)
+    found = [f"new {kind} without a translation: {', '.join(names)}" for kind, names in unknown.items()]
+    for kind, (came, went) in news(now, reviewed()).items():
+        if other := [name for name in came if name not in unknown.get(kind, [])]:
+            found.append(f"new {kind}: {', '.join(other)}")
+        if went:
+            found.append(f"{kind} that are gone: {', '.join(went)}")
+    return found
+
+
 def unhandled(names: Names) -> Names:
     """What the server may say and this adapter neither translates nor knows to mean nothing."""
     known = KNOWN | TRANSLATED | ASKING

@@ -29,6 +29,20 @@ def test_news_are_named() -> None:
     }
 
 
+def test_what_is_new_is_said_in_lines() -> None:
+    names = drift.reviewed()
+    assert drift.lines(names) == []
+    now = names | {
+        "notifications": [*names["notifications"], "dream/started"],
+        "methods": [*names["methods"][1:], "dream/start"],
+    }
+    assert drift.lines(now) == [
+        "new notifications without a translation: dream/started",
+        "new methods: dream/start",
+        f"methods that are gone: {names['methods'][0]}",
+    ]
+
+
 def test_names_are_read_from_a_generated_schema() -> None:
     def methods(*names: str) -> dict[str, object]:
         return {"oneOf": [{"properties": {"method": {"enum": [name]}}} for name in names]}
