@@ -251,7 +251,8 @@ async def test_a_program_that_fails_ends_its_turn_and_not_the_session(tmp_path: 
 async def test_silence_ends_a_turn_but_not_while_a_tool_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = msgspec.structs.replace(profiles()["gemini"], stall_s=0.5)
 
-    def chosen(_name: str | None, _source: object = None) -> Profile:
+    def chosen(name: str | None, source: Mapping[str, str]) -> Profile:
+        del name, source
         return impatient
 
     monkeypatch.setattr("trunkline_adapters.headless.launch.profile", chosen)

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.unit.headless.recorded import CONTEXT, new_translator
+from tests.unit.claude.recorded import CONTEXT
+from tests.unit.headless.recorded import new_translator
 
 from trunkline_adapters.headless.translate import HeadlessTranslator
 from trunkline_agentkit import Fact, Out, Piece
