@@ -29,7 +29,7 @@ def read(message: Obj) -> Sequence[Said] | None:
                 Returned(
                     id=text(message, "tool_id") or "",
                     status="completed" if text(message, "status") == "success" else "failed",
-                    said=text(message, "output") or text(failure, "message"),
+                    said=text(failure, "message") or text(message, "output"),
                 )
             ]
         case "error":
