@@ -291,8 +291,17 @@ async def test_a_prompt_that_was_missed_is_given_again(tmp_path: Path) -> None:
         assert len(session.all(TurnStarted)) == 1
 
 
-async def test_a_session_that_is_lost_says_so_and_the_next_prompt_begins_anew(tmp_path: Path) -> None:
+async def test_a_session_that_the_agent_has_lost_goes_on_in_a_new_one_and_says_so(tmp_path: Path) -> None:
     async with running(tmp_path, native="gone") as session:
+        assert (await session.turn("hello")).outcome == "success"
+        assert [one.level for one in session.all(MessageSystem)] == ["warning"]
+        assert session.all(SessionInitialized)[0].native_session not in {None, "gone"}
+        await session.turn("again", 2)
+        assert len(session.all(MessageSystem)) == 1
+
+
+async def test_a_session_that_was_asked_for_and_is_not_there_is_an_error(tmp_path: Path) -> None:
+    async with running(tmp_path, resume_native="gone") as session:
         ended = await session.turn("hello")
         assert (ended.outcome, ended.error and ended.error.code) == ("error", "history_lost")
         assert (await session.turn("hello", 2)).outcome == "success"

@@ -90,7 +90,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.signed_out is not None and re.search(self.signed_out, said):
             how = f"run `{self.login}` as the worker's user" if self.login else "sign in as the worker's user"
             return ErrorInfo(code="agent_auth", message=f"{self.title} wants a login: {how}, then try again ({said})")
-        if self.lost is not None and re.search(self.lost, said):
+        if self.has_lost(said):
             return ErrorInfo(
                 code="history_lost",
                 message=f"{self.title} does not know the session any more: the next prompt begins a new one ({said})",
@@ -99,6 +99,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def has_missed(self, said: str) -> bool:
         return self.missed is not None and re.search(self.missed, said) is not None
+
+    def has_lost(self, said: str) -> bool:
+        return self.lost is not None and re.search(self.lost, said) is not None
 
 
 NO_PROFILE: Final = Profile()

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 LINGER_S: Final = 10.0
 """Seconds that a program may take to leave once its turn has ended, or it was interrupted."""
 _AGAIN: Final = 2
-"""How often a program is started again that has missed its prompt."""
+"""How often a program is started again that has done nothing."""
 _SHOWN: Final = 600
 """Characters of the error output that are told, from its end."""
 
@@ -144,19 +144,30 @@ class HeadlessSession(ConfigurableBase):
         """One turn: what the program says, until nothing of it is left."""
         end = await self._follow(process, said)
         for _ in range(_AGAIN):
-            if not self._has_missed(end):
+            if not self._may_repeat(end):
                 break
-            log.info("prompt_missed", extra={"pid": process.pid})
+            log.info("run_repeated", extra={"pid": process.pid})
             process = await self._launch(said)
             end = await self._follow(process, said)
         self._native = self._translator.native_session or self._native
         if self._translator.open:
             await self._settle(end)
 
-    def _has_missed(self, end: Exit) -> bool:
-        """Whether the program has ended without having seen the prompt, so that it may be started again."""
-        stopped = self._interrupted or self._closing or self._translator.heard
-        return not stopped and end.code not in {None, 0} and self._profile.has_missed(end.stderr_tail)
+    def _may_repeat(self, end: Exit) -> bool:
+        """Whether the program has done nothing, and a further run can do better.
+
+        One that missed the prompt is asked again. One that has lost our session goes on in a new one: the log still has it all.
+        """
+        if self._interrupted or self._closing or self._translator.heard or end.code in {None, 0}:
+            return False
+        if self._profile.has_missed(end.stderr_tail):
+            return True
+        wanted = self._taking_up
+        if wanted in {None, self._start.options.resume_native} or not self._profile.has_lost(end.stderr_tail):
+            return False
+        self._native = None
+        self._translator.forget()
+        return True
 
     async def _follow(self, process: AgentProcess, said: str) -> Exit:
         watching = asyncio.create_task(self._watch(process), name=f"silence of {process.pid}")

@@ -78,6 +78,11 @@ class HeadlessTranslator:
         self._state.runs += 1
         self._state.run = Run(number=self._state.runs, command=command, anew=anew)
 
+    def forget(self) -> None:
+        """The run was started again, without what was said before."""
+        self._state.run.anew = True
+        self._state.native_session = None
+
     def interrupting(self) -> None:
         """We ask the program to end."""
         self._state.run.interrupted = True
