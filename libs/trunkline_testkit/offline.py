@@ -155,7 +155,8 @@ models:
 
 def _opencode(home: Path, api_url: str) -> dict[str, str]:
     limit = {"context": 100_000, "output": 8_000}
-    model = {"name": "Scripted", "tool_call": True, "reasoning": True, "limit": limit}
+    cost = {"input": 3, "output": 15}
+    model = {"name": "Scripted", "tool_call": True, "reasoning": True, "limit": limit, "cost": cost}
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Scripted",
@@ -211,7 +212,9 @@ alias = "{MODEL}"
 
 def _openhands(home: Path, api_url: str) -> dict[str, str]:
     # Through ACP it wants a saved agent, though the environment says all that there is to say.
-    llm = {"model": f"openai/{MODEL}", "api_key": KEY, "base_url": f"{api_url}/v1", "usage_id": "agent"}
+    llm: dict[str, Any] = {"model": f"openai/{MODEL}", "api_key": KEY, "base_url": f"{api_url}/v1", "usage_id": "agent"}
+    # It would try for minutes, and hear of no interrupt meanwhile.
+    llm |= {"num_retries": 1, "retry_min_wait": 1, "retry_max_wait": 1}
     tools = [{"name": name} for name in ("terminal", "file_editor", "task_tracker")]
     agent = {"kind": "Agent", "llm": llm, "tools": tools, "system_prompt_kwargs": {"cli_mode": True}}
     _write_json(home / ".openhands" / "agent_settings.json", agent)

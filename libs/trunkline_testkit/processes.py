@@ -90,7 +90,7 @@ def marked(key: str, value: str) -> list[ProcessInfo]:
 
 
 def within(*places: Path) -> list[ProcessInfo]:
-    """Every living process but this one that works in one of `places`, or was started with the name of one in its environment.
+    """Every living process but this one that works in one of `places`, or was started with a path into one in its environment.
 
     So what has left its group, its parent and the marks behind is still found by its home.
     """
@@ -104,11 +104,20 @@ def within(*places: Path) -> list[ProcessInfo]:
             directory = os.fsencode(str((entry / "cwd").readlink()))
         except OSError:
             continue
-        if any(name in environment or directory == name or directory.startswith(name + b"/") for name in names):
+        if any(_lies_in(directory, name) or _names_it(environment, name) for name in names):
             info = snapshot(int(entry.name))
             if info is not None:
                 found.append(info)
     return found
+
+
+def _lies_in(path: bytes, place: bytes) -> bool:
+    return path == place or path.startswith(place + b"/")
+
+
+def _names_it(environment: bytes, place: bytes) -> bool:
+    values = (entry.partition(b"=")[2] for entry in environment.split(b"\0"))
+    return any(_lies_in(part, place) for value in values for part in value.split(b":"))
 
 
 def kill(pid: int) -> None:

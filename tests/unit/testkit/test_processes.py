@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import psutil
 import pytest
@@ -47,6 +48,20 @@ async def test_orphans_are_found_by_their_mark_named_and_killed() -> None:
         await processes.assert_no_orphans("TRUNKLINE_MARK", mark, timeout=0.1)
     await processes.wait_gone([orphan])
     await processes.assert_no_orphans("TRUNKLINE_MARK", mark)
+
+
+@pytest.mark.parametrize("by", ["directory", "environment"])
+def test_a_process_that_has_left_everything_is_found_by_where_it_lives(tmp_path: Path, by: str) -> None:
+    home, other = tmp_path / "home", tmp_path / "home-of-another"
+    (home / "deep").mkdir(parents=True)
+    other.mkdir()
+    environment = {"PATH": os.defpath} | ({"SOCKET": f"{home}/s"} if by == "environment" else {})
+    directory = home / "deep" if by == "directory" else other
+    with subprocess.Popen(SLEEP, cwd=directory, env=environment, start_new_session=True) as child:
+        assert [info.pid for info in eventually_sync(lambda: processes.within(home))] == [child.pid]
+        assert processes.within(tmp_path / "hom") == []
+        child.kill()
+    assert processes.within(home) == []
 
 
 def test_stop_and_continue() -> None:

@@ -42,6 +42,13 @@ def test_long_streams() -> None:
     assert reply(ask("SCENARIO=hold")) == Message((Text(("Holding. ", "Released."), hold_after=1),))
 
 
+def test_the_model_says_which_prompts_came_before() -> None:
+    said = [{"role": role, "content": text} for role, text in (("user", "one"), ("assistant", "a"), ("user", "two"))]
+    recall = {"role": "user", "content": "SCENARIO=recall"}
+    assert spoken(reply(messages.read({"messages": [*said, recall]}))) == "You said before: one | two"
+    assert spoken(reply(messages.read({"messages": [recall]}))) == "You said before: nothing"
+
+
 def test_thinking_comes_before_speaking() -> None:
     answer = reply(ask("SCENARIO=thinking SAY=done"))
     assert isinstance(answer, Message)
