@@ -19,7 +19,7 @@ from trunkline_bus.blobs import Blobs
 from trunkline_bus.connection import Bus
 from trunkline_bus.outcome import Message
 from trunkline_bus.reader import read_session
-from trunkline_wire import AgentRef, Event, TrunklineError, encode, make_event, subjects, timestamp
+from trunkline_wire import AgentRef, Event, Source, TrunklineError, encode, make_event, subjects, timestamp
 from trunkline_wire.session import SessionClaimed, SessionCreated, SessionErased
 
 FLAPPING_CLAIMS: Final = 3
@@ -44,13 +44,24 @@ async def last_epoch(bus: Bus, session: str) -> int:
     return (last.event().epoch or 0) if last is not None else 0
 
 
-async def create(bus: Bus, created: SessionCreated, *, session: str, worker: str, agent: AgentRef) -> Ownership:
+async def create(
+    bus: Bus,
+    created: SessionCreated,
+    *,
+    session: str,
+    worker: str,
+    agent: AgentRef,
+    time: str | None = None,
+    source: Source | None = None,
+) -> Ownership:
     """Append `session.created` as the session's first event; claim it where this spawn request made it before.
+
+    `time` (RFC 3339) is that of a session which began before it came to the log.
 
     Raises TrunklineError `session_exists` where another request made it, `fenced` where this very event made it and
     somebody else claimed the session before that was known.
     """
-    event = make_event(created, session=session, time=timestamp(), seq=1, epoch=1, agent=agent)
+    event = make_event(created, session=session, time=time or timestamp(), seq=1, epoch=1, agent=agent, source=source)
     try:
         return await _begin(bus, event, expected=0)
     except Conflict:

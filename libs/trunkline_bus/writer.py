@@ -98,13 +98,24 @@ class SessionWriter:
 
     @classmethod
     async def create(
-        cls, bus: Bus, created: SessionCreated, *, session: str, worker: str, agent: AgentRef
+        cls,
+        bus: Bus,
+        created: SessionCreated,
+        *,
+        session: str,
+        worker: str,
+        agent: AgentRef,
+        time: str | None = None,
+        source: Source | None = None,
     ) -> "SessionWriter":
         """Begin a session with its `session.created`. Where the same spawn request has made it before, claim it.
 
         Raises TrunklineError `session_exists`, and what `claim` raises.
         """
-        return cls(bus, await ownership.create(bus, created, session=session, worker=worker, agent=agent), agent)
+        owned = await ownership.create(
+            bus, created, session=session, worker=worker, agent=agent, time=time, source=source
+        )
+        return cls(bus, owned, agent)
 
     @classmethod
     async def claim(
@@ -182,9 +193,10 @@ class SessionWriter:
         native: bytes | None = None,
         time: str | None = None,
         headers: Mapping[str, str] | None = None,
+        id: str | None = None,
     ) -> Event:
         """Queue an event as the session's next. `native` is the agent's message as JSON, `time` RFC 3339, `headers` what
-        else is stored with it, by default the trace of the caller.
+        else is stored with it, by default the trace of the caller; `id` an event id that is derived, not minted.
 
         The event comes back as given; an oversize one is stored with references to the blob store.
         Raises the error that stopped the writer.
@@ -192,6 +204,7 @@ class SessionWriter:
         self._check()
         event = make_event(
             data,
+            id=id,
             session=self.session,
             time=time or timestamp(),
             seq=self.seq + 1,

@@ -32,8 +32,29 @@ def uuid7_hex() -> str:
 
 def new_event_id() -> str:
     """The id of an event: a UUIDv7 in its usual form."""
-    h = uuid7_hex()
+    return _dashed(uuid7_hex())
+
+
+def imported_session_id(adapter: str, native: str, began_ms: int) -> str:
+    """The id of the session that an agent's own history becomes. Its time is the history's, so that ids stay in order."""
+    return f"ses_{derived_uuid7_hex(began_ms, adapter, native)}"
+
+
+def imported_event_id(session: str, place: str, millis: int) -> str:
+    """The id of an event made from a history: `place` is the line that it stands for, and which of its events it is."""
+    return _dashed(derived_uuid7_hex(millis, session, place))
+
+
+def _dashed(h: str) -> str:
     return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+
+def derived_uuid7_hex(millis: int, *parts: str) -> str:
+    """Always the same for the same time and parts: a UUIDv7 whose random bits are a hash of `parts`."""
+    digest = int.from_bytes(hashlib.sha256("\x00".join(parts).encode()).digest()[:10])
+    high = (min(max(millis, 0), 0xFFFF_FFFF_FFFF) << 16) | 0x7000 | (digest >> 62 & 0xFFF)
+    low = (digest & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000
+    return f"{high:016x}{low:016x}"
 
 
 def new_session_id() -> str:

@@ -4,16 +4,17 @@ import asyncio
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from trunkline_adapters.claude import launch
+from trunkline_adapters.claude import history, launch
 from trunkline_adapters.claude.session import ClaudeSession
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_agentkit import Context, Installed, Start, find_program, load_manifest, refuse_options
+from trunkline_agentkit.history import HistoryFile, Line
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities
 
@@ -72,6 +73,15 @@ class ClaudeAdapter:
 
     def translator(self, context: Context) -> ClaudeTranslator:
         return ClaudeTranslator(context, CAPABILITIES)
+
+    def histories(self, source: Mapping[str, str] | None = None) -> list[HistoryFile]:
+        return history.histories(self._source if source is None else source)
+
+    def history_lines(self, file: HistoryFile) -> Iterator[Line]:
+        return history.history_lines(file)
+
+    def history_translator(self, context: Context) -> history.ClaudeHistory:
+        return history.ClaudeHistory(context, CAPABILITIES)
 
     async def create(self, start: Start) -> ClaudeSession:
         return await self._start(start)
