@@ -112,14 +112,10 @@ async def known_natives(bus: Bus) -> dict[tuple[str, str], str]:
 
 def _is_complete(session: str, stored: list[Stored]) -> bool:
     """Whether the log holds all of an import. Raises `session_exists` for a session that was erased."""
-    for one in stored:
-        if one.type == SessionErased.TYPE:
-            raise TrunklineError("session_exists", f"{session!r} was erased: it is not imported again", session=session)
-        if one.type == SessionClosed.TYPE:
-            data = one.event().data
-            if isinstance(data, SessionClosed) and data.reason == IMPORTED:
-                return True
-    return False
+    if any(one.type == SessionErased.TYPE for one in stored):
+        raise TrunklineError("session_exists", f"{session!r} was erased: it is not imported again", session=session)
+    ends = [one.event().data for one in stored if one.type == SessionClosed.TYPE]
+    return any(isinstance(end, SessionClosed) and end.reason == IMPORTED for end in ends)
 
 
 async def _write(
