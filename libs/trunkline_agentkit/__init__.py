@@ -1,6 +1,7 @@
 """What adapters are made of: protocols, process transport, translation, worker host."""
 
 from trunkline_agentkit.environment import find_program
+from trunkline_agentkit.exchange import Exchange, HttpResponse
 from trunkline_agentkit.framing import Decoded, LineSplitter, decode_line, frame, kind_of
 from trunkline_agentkit.lines import LineTransport, WebSocketLines, connect_websocket
 from trunkline_agentkit.local import local_start
@@ -21,6 +22,7 @@ from trunkline_agentkit.protocol import (
     ItemEnd,
     Launch,
     Native,
+    OpenRecorder,
     Out,
     PermissionHandler,
     Piece,
@@ -45,8 +47,10 @@ __all__ = [
     "ConfigurableBase",
     "Context",
     "Decoded",
+    "Exchange",
     "Exit",
     "Fact",
+    "HttpResponse",
     "Installed",
     "Interruptible",
     "ItemEnd",
@@ -55,6 +59,7 @@ __all__ = [
     "LineTransport",
     "Manifest",
     "Native",
+    "OpenRecorder",
     "Out",
     "Peer",
     "PermissionHandler",

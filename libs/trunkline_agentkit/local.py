@@ -48,11 +48,16 @@ def local_start(
         incarnation=incarnation,
         environment=environment,
         launch=partial(_launch, directory, environment, recording),
+        recorder=partial(_open_recorder, recording),
         options=options,
         agent=agent,
         native_session=native_session,
         fork=fork,
     )
+
+
+async def _open_recorder(recording: Path | None) -> Recorder | None:
+    return None if recording is None else Recorder(recording)
 
 
 async def _launch(
@@ -65,9 +70,8 @@ async def _launch(
     environment: Mapping[str, str] | None = None,
 ) -> AgentProcess:
     with contextlib.ExitStack() as undo:
-        recorder = None
-        if recording is not None:
-            recorder = Recorder(recording)
+        recorder = await _open_recorder(recording)
+        if recorder is not None:
             undo.callback(recorder.close)
         process = await start_process(
             argv, cwd=cwd or directory, environment=environment or complete, recorder=recorder

@@ -105,10 +105,10 @@ class AgentProcess:
         splitter = LineSplitter()
         while chunk := await self._output.read():
             for line in splitter.feed(chunk):
-                self._record("agent", line)
+                self.record("agent", line)
                 yield line
         for line in splitter.end():
-            self._record("agent", line)
+            self.record("agent", line)
             yield line
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -131,7 +131,7 @@ class AgentProcess:
             raise self._gone()
         # The whole line goes into the transport's buffer in one step; only the waiting can be cancelled.
         stdin.write(line)
-        self._record("host", line[:-1])
+        self.record("host", line[:-1])
         try:
             async with self._writing:
                 await stdin.drain()
@@ -202,6 +202,7 @@ class AgentProcess:
         if self._recorder is not None:
             self._recorder.note("exit", {"code": result.code, "signal": result.signal})
             self._recorder.close()
+            self._recorder = None
         log.info("agent_ended", extra={"pid": self.pid, "exit_code": result.code, "signal": result.signal})
         return result
 
@@ -220,7 +221,7 @@ class AgentProcess:
         while chunk := await stderr.read(_CHUNK):
             self._tail += chunk
             del self._tail[:-STDERR_TAIL]
-            self._record("stderr", chunk.rstrip(b"\n"))
+            self.record("stderr", chunk.rstrip(b"\n"))
 
     async def _end_stderr(self) -> None:
         # A descendant may hold this pipe too.
@@ -228,7 +229,8 @@ class AgentProcess:
         self._stderr.cancel()
         await asyncio.gather(self._stderr, return_exceptions=True)
 
-    def _record(self, speaker: Speaker, line: bytes) -> None:
+    def record(self, speaker: Speaker, line: bytes) -> None:
+        """Adds to the recording, if there is one, a message that passed beside the pipes."""
         if self._recorder is not None:
             self._recorder.line(speaker, line)
 

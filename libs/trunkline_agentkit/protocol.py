@@ -11,6 +11,7 @@ import msgspec
 
 from trunkline_agentkit.manifest import Manifest
 from trunkline_agentkit.process import AgentProcess, Exit
+from trunkline_agentkit.recorder import Recorder
 from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import Data, Source, TrunklineError
 from trunkline_wire.asks import AskDecided
@@ -99,6 +100,12 @@ class Launch(Protocol):
         ...
 
 
+class OpenRecorder(Protocol):
+    """Opens the recording of a session's traffic, for an agent that is not launched; None: nothing is recorded."""
+
+    async def __call__(self) -> Recorder | None: ...
+
+
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """All that a start or resume needs. `environment` is explicit and complete: nothing is inherited besides."""
 
@@ -107,6 +114,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: str
     environment: dict[str, str]
     launch: Launch
+    recorder: OpenRecorder | None = None
+    """Not needed with `launch`, which records by itself."""
     options: SessionOptions = SessionOptions()
     agent: str | None = None
     """Which of its agents an adapter of several shall start."""

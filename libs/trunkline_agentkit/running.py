@@ -131,6 +131,7 @@ class Starter:
             incarnation=incarnation,
             environment=environment,
             launch=partial(self._launch, self._processes, cwd, environment, incarnation),
+            recorder=partial(self._open_recorder, incarnation),
             options=options,
             agent=state.agent,
             title=state.title,
@@ -163,9 +164,7 @@ class Starter:
         cwd: str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> AgentProcess:
-        recorder = await asyncio.to_thread(Recorder, self._place.native_log) if self._record_native else None
-        if recorder is not None:
-            recorder.note("meta", {"session": self._place.session, "incarnation": incarnation})
+        recorder = await self._open_recorder(incarnation)
         try:
             process = await start_process(
                 argv,
@@ -182,6 +181,13 @@ class Starter:
         # Some agents are a process a turn: the list must not grow with them.
         processes[:] = [*(one for one in processes if one.running), process]
         return process
+
+    async def _open_recorder(self, incarnation: str) -> Recorder | None:  # bound by partial
+        if not self._record_native:
+            return None
+        recorder = await asyncio.to_thread(Recorder, self._place.native_log)
+        recorder.note("meta", {"session": self._place.session, "incarnation": incarnation})
+        return recorder
 
     async def _register(self, further: bool, registration: Registration) -> None:  # bound by partial
         # Of several processes the first is the agent; the others are found by their marks.

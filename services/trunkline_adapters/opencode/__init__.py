@@ -1,0 +1,1 @@
+"""OpenCode, and what is made of it, through its HTTP server."""
