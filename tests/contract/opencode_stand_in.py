@@ -3,7 +3,8 @@
 
 `STAND_IN` says how it behaves as a whole: `exit` (at once, with a reason), `taken` (its port is taken, the first time), `deaf`
 (prints nothing), `mute` (answers no prompt), `loses` (keeps a prompt that comes in mid-turn, and does not answer it, the first
-time), `forgetful` (never answers such a prompt). With `STAND_IN_DATA` its sessions survive it.
+time), `forgetful` (never answers such a prompt). Its sessions survive it, in a
+file of TMPDIR.
 """
 
 import base64
@@ -21,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 BEHAVIOUR = os.environ.get("STAND_IN", "")
 PASSWORD = os.environ.get("OPENCODE_SERVER_PASSWORD", "")
-DATA = os.environ.get("STAND_IN_DATA")
+DATA = os.path.join(os.environ.get("TMPDIR", "/tmp"), "stand-in-data")
 LOCK = threading.RLock()
 COUNT = itertools.count(int(time.time() * 1000) % 10**9 * 1000)
 TOKENS = {"input": 10, "output": 1, "reasoning": 0, "cache": {"read": 0, "write": 0}}
@@ -51,13 +52,12 @@ class Store:
         self.questions: dict[str, Obj] = {}
 
     def save(self) -> None:
-        if DATA:
-            with open(DATA + ".new", "wb") as file:
-                pickle.dump((self.sessions, self.messages), file)
-            os.replace(DATA + ".new", DATA)
+        with open(DATA + ".new", "wb") as file:
+            pickle.dump((self.sessions, self.messages), file)
+        os.replace(DATA + ".new", DATA)
 
     def load(self) -> None:
-        if DATA and os.path.exists(DATA):
+        if os.path.exists(DATA):
             with open(DATA, "rb") as file:
                 self.sessions, self.messages = pickle.load(file)
 

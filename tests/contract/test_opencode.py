@@ -38,8 +38,7 @@ class TestOpenCode(AdapterContract):
         return OpenCodeAdapter(self._source())
 
     def source(self, tmp_path: Path) -> dict[str, str]:
-        data = {"STAND_IN_DATA": str(tmp_path / "data"), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
-        return self._source() | data
+        return self._source() | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
 
     def _source(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "TRUNKLINE_PROGRAM_OPENCODE": str(STAND_IN)}
