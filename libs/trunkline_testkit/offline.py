@@ -154,28 +154,41 @@ models:
 
 
 def _opencode(home: Path, api_url: str) -> dict[str, str]:
+    _write_json(home / ".config" / "opencode" / "opencode.json", _opencode_settings(api_url))
+    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+
+
+def _kilo(home: Path, api_url: str) -> dict[str, str]:
+    _write_json(home / ".config" / "kilo" / "kilo.json", _opencode_settings(api_url))
+    return {"KILO_DISABLE_AUTOUPDATE": "1", "KILO_DISABLE_MODELS_FETCH": "1", "KILO_TELEMETRY_LEVEL": "off"}
+
+
+def _opencode_settings(api_url: str) -> dict[str, Any]:
     limit = {"context": 100_000, "output": 8_000}
-    cost = {"input": 3, "output": 15}
-    model = {"name": "Scripted", "tool_call": True, "reasoning": True, "limit": limit, "cost": cost}
+    model = {
+        "name": "Scripted",
+        "tool_call": True,
+        "reasoning": True,
+        "attachment": True,
+        "modalities": {"input": ["text", "image"], "output": ["text"]},
+        "limit": limit,
+        "cost": {"input": 3, "output": 15},
+    }
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Scripted",
         "options": {"baseURL": f"{api_url}/v1", "apiKey": KEY},
         "models": {MODEL: model},
     }
-    _write_json(
-        home / ".config" / "opencode" / "opencode.json",
-        {
-            "autoupdate": False,
-            "share": "disabled",
-            "model": f"scripted/{MODEL}",
-            "small_model": f"scripted/{MODEL}",
-            "enabled_providers": ["scripted"],
-            "provider": {"scripted": provider},
-            "permission": {"bash": "ask", "edit": "ask"},
-        },
-    )
-    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    return {
+        "autoupdate": False,
+        "share": "disabled",
+        "model": f"scripted/{MODEL}",
+        "small_model": f"scripted/{MODEL}",
+        "enabled_providers": ["scripted"],
+        "provider": {"scripted": provider},
+        "permission": {"bash": "ask", "edit": "ask"},
+    }
 
 
 def _fast_agent(home: Path, api_url: str) -> dict[str, str]:
@@ -236,6 +249,7 @@ _SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
     "copilot": _copilot,
     "fast-agent": _fast_agent,
     "gemini": _gemini,
+    "kilo": _kilo,
     "opencode": _opencode,
     "openhands": _openhands,
     "qwen": _qwen,
