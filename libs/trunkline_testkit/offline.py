@@ -159,7 +159,8 @@ def _opencode(home: Path, api_url: str) -> dict[str, str]:
 
 
 def _kilo(home: Path, api_url: str) -> dict[str, str]:
-    _write_json(home / ".config" / "kilo" / "kilo.json", _opencode_settings(api_url))
+    # On a slow machine it would ask its user whether to go on without snapshots.
+    _write_json(home / ".config" / "kilo" / "kilo.json", _opencode_settings(api_url) | {"snapshot": False})
     return {"KILO_DISABLE_AUTOUPDATE": "1", "KILO_DISABLE_MODELS_FETCH": "1", "KILO_TELEMETRY_LEVEL": "off"}
 
 

@@ -177,7 +177,9 @@ class Run:
             status(self.session, "idle")
             keep(self.session, done | {"error": error})
             return
-        keep_part(self.session, self.info["id"], {"type": "step-finish", "reason": finish, "tokens": TOKENS, "cost": 0.5})
+        keep_part(
+            self.session, self.info["id"], {"type": "step-finish", "reason": finish, "tokens": TOKENS, "cost": 0.5}
+        )
         keep(self.session, done | {"tokens": TOKENS, "cost": 0.5, "finish": finish})
         with LOCK:
             info = STORE.sessions[self.session]
@@ -346,7 +348,13 @@ def compact(session: str) -> None:
     run = Run(session)
     status(session, "busy")
     body = store_prompt(session, {"parts": [{"type": "compaction", "auto": False}]})
-    info = {"id": new_id("msg"), "role": "assistant", "sessionID": session, "parentID": body["message"], "summary": True}
+    info = {
+        "id": new_id("msg"),
+        "role": "assistant",
+        "sessionID": session,
+        "parentID": body["message"],
+        "summary": True,
+    }
     run.info = keep(session, info | {"time": {"created": 1}})
     run.speak(["what was said"])
     run.finish("stop")

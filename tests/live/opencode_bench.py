@@ -33,7 +33,10 @@ class Bench:
         self.project.mkdir(parents=True)
         self.source = offline_env(agent, self.home, api.url)
         self.adapter = OpenCodeAdapter(self.source)
-        for words in (["init", "-q"], ["-c", "user.email=a@b", "-c", "user.name=a", "commit", "-qm", "x", "--allow-empty"]):
+        for words in (
+            ["init", "-q"],
+            ["-c", "user.email=a@b", "-c", "user.name=a", "commit", "-qm", "x", "--allow-empty"],
+        ):
             subprocess.run(["git", *words], cwd=self.project, check=True, env={**self.source, "HOME": str(base)})
 
     @asynccontextmanager

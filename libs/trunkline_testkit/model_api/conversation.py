@@ -20,7 +20,13 @@ PHRASES = ("SAY", "CMD", "CMD2", "TEXT", "CHILD", "INPUT")
 """Directives whose value runs to the next directive or the end of the line."""
 
 _DIRECTIVE = re.compile(rf"(?<!\S)({'|'.join(WORDS + PHRASES)})=")
-_NOT_A_PROMPT = ("<system-reminder>", "[Request interrupted by user", "<environment_context>", "<session_context>")
+_NOT_A_PROMPT = (
+    "<system-reminder>",
+    "[Request interrupted by user",
+    "<environment_context>",
+    "<environment_details>",
+    "<session_context>",
+)
 _COMPACTION = "create a detailed summary of"
 _NOTIFICATION = "<task-notification>"
 _TITLE = re.compile(r"\btitle\b", re.IGNORECASE)

@@ -145,7 +145,7 @@ def _broke_off(state: State) -> Out:
     """OpenCode takes a stream that breaks off for an answer, and asks the model again."""
     if state.turn is not None:
         state.turn.broken += 1
-        if state.turn.broken >= _BROKEN:
+        if state.turn.broken >= _BROKEN and state.turn.hopeless is None:
             said = f"the model's answer broke off {state.turn.broken} times in a row"
             state.turn.hopeless = ErrorInfo(code="agent_failed", message=said)
     return fact(MessageSystem(text="The model's answer broke off", level="warning", kind="stream_dropped"))
