@@ -96,8 +96,12 @@ def _skip(state: State, page: list[Obj], *, busy: bool) -> None:
     """What was said before the session was taken up is no news; of a turn that still runs only the message under way is."""
     for message in page:
         info = obj(message, "info")
-        if not busy or text(info, "role") == "user" or whole(obj(info, "time"), "completed") is not None:
-            state.anchor = max(state.anchor, text(info, "id") or "")
+        id = text(info, "id") or ""
+        if text(info, "role") == "user":
+            # Its id may have been chosen by a client, and say nothing about time.
+            state.done.add(id)
+        elif not busy or whole(obj(info, "time"), "completed") is not None:
+            state.anchor = max(state.anchor, id)
 
 
 def _message(state: State, message: Obj, session: str, lane: str | None) -> list[Out]:

@@ -53,7 +53,7 @@ def open_message(
 def _user(state: State, info: Obj, id: str, session: str, lane: str | None) -> list[Out]:
     if diffs := objects(obj(info, "summary"), "diffs"):
         return diff_told(state, id, diffs, lane)
-    if id in state.done or lane is not None or state.is_old(info):
+    if id in state.done or lane is not None:
         return []
     state.done.add(id)
     state.users[id] = User(id=id, session=session)

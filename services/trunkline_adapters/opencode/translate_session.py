@@ -209,7 +209,7 @@ def diff_told(state: State, message: str, diffs: list[Obj], lane: str | None) ->
 
 def reverted(state: State, info: Obj) -> list[Out]:
     """The answer to a `revert` or `unrevert` of ours."""
-    state.anchor = max([state.anchor, *state.users])
+    state.users.clear()
     undone = obj(info, "revert")
     said = (
         "The conversation and the files were taken back to before an earlier message; the next prompt makes it final"
