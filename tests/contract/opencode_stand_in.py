@@ -17,12 +17,13 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 BEHAVIOUR = os.environ.get("STAND_IN", "")
 PASSWORD = os.environ.get("OPENCODE_SERVER_PASSWORD", "")
-DATA = os.path.join(os.environ.get("TMPDIR", "/tmp"), "stand-in-data")
+DATA = Path(os.environ.get("TMPDIR", "/tmp")) / "stand-in-data"
 LOCK = threading.RLock()
 COUNT = itertools.count(int(time.time() * 1000) % 10**9 * 1000)
 TOKENS = {"input": 10, "output": 1, "reasoning": 0, "cache": {"read": 0, "write": 0}}
@@ -52,14 +53,13 @@ class Store:
         self.questions: dict[str, Obj] = {}
 
     def save(self) -> None:
-        with open(DATA + ".new", "wb") as file:
-            pickle.dump((self.sessions, self.messages), file)
-        os.replace(DATA + ".new", DATA)
+        fresh = DATA.with_suffix(".new")
+        fresh.write_bytes(pickle.dumps((self.sessions, self.messages)))
+        fresh.replace(DATA)
 
     def load(self) -> None:
-        if os.path.exists(DATA):
-            with open(DATA, "rb") as file:
-                self.sessions, self.messages = pickle.load(file)
+        if DATA.exists():
+            self.sessions, self.messages = pickle.loads(DATA.read_bytes())
 
 
 STORE = Store()
@@ -594,8 +594,8 @@ def main() -> None:
         sys.stderr.write("first line\nthis directory is cursed\n")
         sys.exit(3)
     marker = os.environ.get("STAND_IN_MARKER")
-    if BEHAVIOUR == "taken" and marker and not os.path.exists(marker):
-        open(marker, "w").close()
+    if BEHAVIOUR == "taken" and marker and not Path(marker).exists():
+        Path(marker).touch()
         sys.stderr.write("EADDRINUSE: address already in use\n")
         sys.exit(1)
     if BEHAVIOUR == "deaf":

@@ -27,6 +27,7 @@ class Bench:
 
     def __init__(self, base: Path, api: ScriptedApi, agent: str = "opencode") -> None:
         self.agent = agent
+        base = base.resolve()
         self.home = base / "home"
         self.project = base / "project"
         self.api = api
@@ -64,9 +65,9 @@ class Bench:
             drifted = [data.kind for data in agent.all(NativeMessage) if not data.known]
             assert drifted == [], "the translator knows every message that the server sends"
 
-    async def left(self) -> list[str]:
+    def left(self) -> list[str]:
         """The command lines of all that still runs with this home; it is ended."""
-        found = await asyncio.to_thread(processes.marked, "HOME", str(self.home))
+        found = processes.marked("HOME", str(self.home))
         processes.kill_all(found)
         return [info.command[:120] for info in found]
 
