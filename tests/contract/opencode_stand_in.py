@@ -4,7 +4,7 @@
 `STAND_IN` says how it behaves as a whole: `exit` (at once, with a reason), `taken` (its port is taken, the first time), `deaf`
 (prints nothing), `mute` (answers no prompt), `loses` (keeps a prompt that comes in mid-turn, and does not answer it, the first
 time), `forgetful` (never answers such a prompt). Its sessions survive it, in a
-file of TMPDIR.
+file of its home.
 """
 
 import base64
@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 BEHAVIOUR = os.environ.get("STAND_IN", "")
 PASSWORD = os.environ.get("OPENCODE_SERVER_PASSWORD", "")
-DATA = Path(os.environ.get("TMPDIR", "/tmp")) / "stand-in-data"
+DATA = Path(os.environ["HOME"]) / "stand-in-data"
 LOCK = threading.RLock()
 COUNT = itertools.count(int(time.time() * 1000) % 10**9 * 1000)
 TOKENS = {"input": 10, "output": 1, "reasoning": 0, "cache": {"read": 0, "write": 0}}
@@ -248,6 +248,9 @@ class Run:
                 return json.dumps(said)
             case "child":
                 return self.child(rest)
+            case "recall":
+                kept = [one for one in STORE.messages[self.session] if one["info"]["role"] == "assistant"]
+                return " ".join(part.get("text", "") for one in kept for part in one["parts"])
             case "todo":
                 emit("todo.updated", sessionID=self.session, todos=[{"content": rest, "status": "in_progress"}])
                 return "noted"

@@ -38,6 +38,7 @@ class TestOpenCode(AdapterContract):
     adapter_name = "opencode"
     prompts: ClassVar[Mapping[Behaviour | More, str]] = {
         "say": "hello there",
+        "recall": "recall",
         "long": "long",
         "ask": "ask ls",
         "question": "question",

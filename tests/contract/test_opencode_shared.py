@@ -50,7 +50,7 @@ class Shared:
             "serve",
             "--port",
             str(self.port),
-            env={"PATH": os.environ["PATH"], "TMPDIR": str(self.folder), "OPENCODE_SERVER_PASSWORD": PASSWORD},
+            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "OPENCODE_SERVER_PASSWORD": PASSWORD},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
