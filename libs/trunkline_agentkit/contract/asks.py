@@ -9,7 +9,8 @@ from trunkline_agentkit.contract.base import ContractBase
 from trunkline_agentkit.contract.talk import data_of
 from trunkline_agentkit.protocol import PermissionHandler
 from trunkline_wire import TrunklineError
-from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested, QuestionAsked
+from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested, PlanProposed, QuestionAsked
+from trunkline_wire.blocks import text_of
 from trunkline_wire.turn import ToolCompleted, ToolStarted, TurnCompleted
 
 
@@ -61,6 +62,19 @@ class AskContract(ContractBase):
             await talk.session.decide(ask.ask, decision)
             await talk.until(TurnCompleted)
             assert data_of(talk.facts, TurnCompleted)[0].outcome == "success"
+            assert data_of(talk.facts, AskWithdrawn) == []
+
+    async def test_an_approved_plan_goes_on(self, tmp_path: Path) -> None:
+        self.unless_exempt("plan")
+        async with self.session(tmp_path, behaviour="plan") as talk:
+            await talk.prompt(self.prompts["plan"])
+            while not data_of(out := await talk.until(PlanProposed, PermissionRequested), PlanProposed):
+                # Some write their plan into a file first.
+                await talk.decide(data_of(out, PermissionRequested)[0].ask, "allow")
+            ask = data_of(talk.facts, PlanProposed)[0]
+            assert self.plan is None or self.plan in text_of(ask.plan)
+            await talk.decide(ask.ask, "allow")
+            assert (await talk.end_of_turn()).outcome == "success"
             assert data_of(talk.facts, AskWithdrawn) == []
 
     async def test_an_interrupt_withdraws_what_was_asked(self, tmp_path: Path) -> None:

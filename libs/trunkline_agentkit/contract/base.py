@@ -22,9 +22,9 @@ Behaviour = Literal["say", "long", "ask", "question", "crash"]
 """`say`: answers with a text. `long`: streams for many seconds. `ask`: asks for permission to run a tool. `question`: asks
 its user. `crash`: ends the program in mid-turn."""
 
-More = Literal["slow", "huge", "tool", "recall", "err400", "err401", "err429", "err500", "drop"]
+More = Literal["slow", "huge", "tool", "recall", "plan", "err400", "err401", "err429", "err500", "drop"]
 """`slow`: a text in pieces with seconds between them. `huge`: a text of `huge_size` characters. `tool`: runs a tool, asking
-or not. `recall`: says what it was told before. `err400` and so on: the model's API answers with that status. `drop`: it breaks
+or not. `recall`: says what it was told before. `plan`: proposes a plan. `err400` and so on: the model's API answers with that status. `drop`: it breaks
 its answer off."""
 
 Ability = Literal["streaming", "resume", "interrupt", "change", "second", "stays"]
@@ -44,6 +44,8 @@ class ContractBase:
     """A message of a type that nobody knows yet."""
     said: ClassVar[str | None] = None
     """Stands in the answer to `say`, in that to `recall` after it, and in no other."""
+    plan: ClassVar[str | None] = None
+    """Stands in the plan of `plan`."""
     modes: ClassVar[Mapping[Any, str]] = {}
     """The mode that a session needs for a Behaviour or More, where it is not the one of `options`."""
     recovers: ClassVar[Sequence[More]] = ()

@@ -76,9 +76,9 @@ class Talk:
             if ended := data_of(out, TurnCompleted):
                 return cast("TurnCompleted", ended[-1])
 
-    async def until(self, wanted: type[Data] | type[Piece]) -> list[Out]:
-        """What came since the last call, up to and with the native message that brought `wanted` (a piece with some text)."""
-        return await self._until(_found(wanted), wanted.__name__)
+    async def until(self, *wanted: type[Data] | type[Piece]) -> list[Out]:
+        """What came since the last call, up to and with the native message that brought one of `wanted` (a piece with some text)."""
+        return await self._until(_found(*wanted), " or ".join(kind.__name__ for kind in wanted))
 
     async def until_over(self) -> None:
         """Until the agent's messages have ended."""

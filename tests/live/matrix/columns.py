@@ -9,6 +9,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "deny": ("a_decision_reaches_the_agent[deny]",),
     "changed input": ("a_tool_runs_with_the_input_that_a_decision_gave_it",),
     "question": ("an_answer_reaches_the_agent",),
+    "plan": ("an_approved_plan_goes_on",),
     "interrupt": ("an_interrupt_ends_the_turn_and_not_the_agent",),
     "interrupt while asking": ("an_interrupt_withdraws_what_was_asked",),
     "prompt in mid-turn": ("a_prompt_during_a_turn_is_not_lost",),

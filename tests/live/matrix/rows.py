@@ -39,8 +39,10 @@ PROMPTS: Mapping[Any, str] = {
 GRACE = 5.0
 """Seconds that an agent's processes may take to be gone once it was ended."""
 _LITTER = ("*socks*", "*socks*/*", "*daemon*", "*daemon*/*", "tmux-*/*")
+PLANNING: Mapping[Any, str] = {**PROMPTS, "plan": "SCENARIO=plan"}
 CRASH = "no prompt is known that makes the program crash"
 NO_CHANGE = "the protocol has no word for a changed input: `session/request_permission` is answered with an option or `cancelled`"
+NO_PLAN = "it proposes no plan through the protocol"
 NO_QUESTION = "it offers its model no tool to ask the user"
 
 
@@ -61,6 +63,7 @@ class Row(AdapterContract):
     said = "Hello from the scripted model"
     tool_output: ClassVar[str | None] = "it-ran"
     huge_size = 990_000
+    plan: ClassVar[str | None] = "do A"
 
     def __init_subclass__(cls) -> None:
         cls.prompts = {name: prompt for name, prompt in cls.prompts.items() if name not in cls.exempt}
@@ -116,7 +119,7 @@ class AcpRow(Row):
 
     adapter_name = "acp"
     unknown: ClassVar[Mapping[str, Any]] = {"jsonrpc": "2.0", "method": "session/of_next_year", "params": {}}
-    exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH, "change": NO_CHANGE}
+    exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH, "change": NO_CHANGE, "plan": NO_PLAN}
 
 
 class SilentAcpRow(AcpRow):

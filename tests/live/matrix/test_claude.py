@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pytest
-from tests.live.matrix.rows import Row
+from tests.live.matrix.rows import PLANNING, Row
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -13,6 +13,8 @@ class TestClaude(Row):
     adapter_name = "claude"
     agent = "claude"
     trouble_patience = 5.0
+    prompts: ClassVar[Mapping[Any, str]] = PLANNING
+    modes: ClassVar[Mapping[Any, str]] = {"plan": "plan"}
     changed_input: ClassVar[Mapping[str, Any]] = {"command": "touch changed"}
 
     @pytest.fixture(autouse=True)

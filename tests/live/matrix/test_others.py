@@ -1,10 +1,12 @@
 """All other agents: `just matrix gemini`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
-from tests.live.matrix.rows import CRASH, PROMPTS, AcpRow, Row, SilentAcpRow
+from tests.live.matrix.rows import CRASH, NO_CHANGE, PLANNING, PROMPTS, AcpRow, Row, SilentAcpRow
+
+from trunkline_agentkit.contract import More
 
 pytestmark = [pytest.mark.live, pytest.mark.matrix, pytest.mark.timeout(400)]
 
@@ -23,14 +25,10 @@ class TestCodex(Row):
     }
 
 
-EARLY_LOAD = "the agent refuses `session/load`, and spoils the session, within the minute in which the session began"
-
-
 class TestGemini(SilentAcpRow):
     agent = profile = "gemini"
     mode = "default"
     tool_output = None  # it does not show what a command printed
-    known: ClassVar[Mapping[str, str]] = {"resume": EARLY_LOAD, "resume after kill -9": EARLY_LOAD}
 
 
 class TestOpencode(SilentAcpRow):
@@ -40,6 +38,9 @@ class TestOpencode(SilentAcpRow):
 class TestClaudeAgentAcp(AcpRow):
     agent = "claude-agent-acp"
     profile = "claude"
+    prompts: ClassVar[Mapping[Any, str]] = PLANNING
+    modes: ClassVar[Mapping[Any, str]] = {"plan": "plan"}
+    exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH, "change": NO_CHANGE}
 
 
 class TestCodexAcp(AcpRow):
@@ -55,6 +56,7 @@ class TestCodexAcp(AcpRow):
 
 class TestQwen(AcpRow):
     agent = profile = "qwen"
+    recovers: ClassVar[Sequence[More]] = ("drop",)
 
 
 class TestCopilot(SilentAcpRow):
