@@ -39,7 +39,9 @@ class TestCodex(AdapterContract):
         "err429": "err429",
         "err500": "err500",
     }
-    exempt: ClassVar[Mapping[Any, str]] = {"change": "Codex runs what the model wrote, or nothing"}
+    exempt: ClassVar[Mapping[Any, str]] = {
+        "change": "Codex runs what the model wrote, or nothing",
+    }
     recordings = sorted(RECORDINGS.glob("*/native.jsonl"))
     unknown: ClassVar[Mapping[str, Any]] = {"method": "thread/of/next/year", "params": {"threadId": "t"}}
 

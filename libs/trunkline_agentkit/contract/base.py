@@ -5,7 +5,7 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 import pytest
@@ -27,7 +27,7 @@ More = Literal["slow", "huge", "tool", "recall", "plan", "err400", "err401", "er
 or not. `recall`: says what it was told before. `plan`: proposes a plan. `err400` and so on: the model's API answers with that status. `drop`: it breaks
 its answer off."""
 
-Ability = Literal["streaming", "resume", "interrupt", "change", "second", "stays"]
+Ability = Literal["streaming", "resume", "fork", "interrupt", "change", "second", "stays"]
 """`change`: a decision may change a tool's input. `second`: takes a prompt while a turn runs. `stays`: its program runs on
 between two turns."""
 
@@ -92,14 +92,7 @@ class ContractBase:
         for name in needed:
             if name in self.exempt:
                 pytest.skip(f"exempt: {self.exempt[name]}")
-            if name not in self.prompts and name not in (
-                "streaming",
-                "resume",
-                "interrupt",
-                "change",
-                "second",
-                "stays",
-            ):
+            if name not in self.prompts and name not in get_args(Ability):
                 pytest.skip(f"no prompt for {name!r}")
 
     @contextlib.asynccontextmanager

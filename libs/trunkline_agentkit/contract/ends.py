@@ -30,8 +30,8 @@ class EndContract(ContractBase):
         await self._goes_on(tmp_path, session=session, native_session=native)
 
     async def test_a_copy_goes_on_by_itself(self, tmp_path: Path) -> None:
-        """It knows what was said before it was made, and the session that it is a copy of knows nothing of it."""
-        self.unless_exempt("resume")
+        """It knows what was said before it was made, and the session that it is a copy of goes on as it was."""
+        self.unless_exempt("resume", "fork")
         async with self.session(tmp_path) as talk:
             await talk.turn(self.prompts["say"])
             if not talk.capabilities.fork:
