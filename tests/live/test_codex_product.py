@@ -155,6 +155,27 @@ async def test_an_ask_outlives_the_worker_on_a_server_that_runs_by_itself(
     await assert_clean(product, session)
 
 
+async def test_an_ask_outlives_an_orderly_stop_too(
+    product: Product, source: dict[str, str], codex_program: Path, project: Path, tmp_path: Path
+) -> None:
+    async with serving("websocket", source, codex_program, project, tmp_path) as native:
+        async with await product.client() as client:
+            session = await begin(client, project, native=native, mode="untrusted")
+            await client.call("session.prompt", session=session, text="SCENARIO=bash CMD=touch made")
+            asked = await client.wait("permission.requested", within=60)
+        await product.stop()
+        await product.start()
+        async with await product.client() as client:
+            await client.subscribe(session, start="start")
+            await client.wait("session.resumed", lambda e: e["data"]["how"] == "adopted", within=60)
+            decided = await client.call("ask.answer", ask=asked["data"]["ask"], behaviour="allow")
+            assert decided["outcome"] == "decided"
+            assert (await client.wait("turn.completed"))["data"]["outcome"] == "success"
+            assert (project / "made").exists()
+            assert client.events("ask.withdrawn") == []
+    await assert_clean(product, session)
+
+
 async def test_what_a_turn_said_while_no_worker_was_there_is_told(
     product: Product, source: dict[str, str], codex_program: Path, project: Path, tmp_path: Path, api: ScriptedApi
 ) -> None:

@@ -17,7 +17,7 @@ from trunkline_fold.state import OpenTurn, TaskState
 from trunkline_wire.asks import AskWithdrawn, PermissionRequested
 from trunkline_wire.ids import ask_id, item_id
 from trunkline_wire.session import SessionResumed, SessionUpdated
-from trunkline_wire.turn import MessageAssistant, ToolStarted, TurnCompleted, TurnStarted
+from trunkline_wire.turn import MessageAssistant, ToolCompleted, ToolStarted, TurnCompleted, TurnStarted
 from trunkline_wire.work import TaskUpdated
 
 COMMAND = {"type": "commandExecution", "id": "call", "command": "ls", "cwd": "/"}
@@ -37,7 +37,7 @@ def asked(native: str, status: AskStatus = "open", **fields: Any) -> PermissionA
 def taken_up(*asks: PermissionAsk, told: tuple[str, ...] = (), **fields: Any) -> CodexTranslator:
     """A translator of a thread `main` whose turn was begun by `cmd_2`, with a command that runs."""
     turn = OpenTurn(id="tur_1", number=2, started="", cause="cmd_2")
-    about = {"native_session": "main", "turn": turn, "turns": 2, "mode": "auto", "model": "m"} | fields
+    about: dict[str, Any] = {"native_session": "main", "turn": turn, "turns": 2, "mode": "auto", "model": "m"} | fields
     started = tools.started(COMMAND, "call")
     survivor = Survivor(
         session=replace(initial(CONTEXT.session), **about),
@@ -107,9 +107,9 @@ def test_what_was_missed_is_told_once() -> None:
     out = listed(translator, ended)
     assert [message.content[0].text for message in data(out, MessageAssistant)] == ["m2"]
     assert data(out, ToolStarted) == []
-    assert [
-        (fact.item, fact.data.status) for fact in out if isinstance(fact, Fact) and fact.data.TYPE == "tool.completed"
-    ] == [(ours("call"), "completed")]
+    ends = [fact for fact in out if isinstance(fact, Fact) and isinstance(fact.data, ToolCompleted)]
+    assert [fact.item for fact in ends] == [ours("call")]
+    assert [done.status for done in data(out, ToolCompleted)] == ["completed"]
     assert data(out, TurnStarted) == []
     assert [(done.outcome, done.result) for done in data(out, TurnCompleted)] == [("success", "m2")]
 
@@ -179,7 +179,7 @@ def test_a_thread_says_that_it_waits_until_it_has_asked_again() -> None:
 
 
 def test_a_call_is_known_again_by_what_was_told_of_it() -> None:
-    items = [
+    items: list[dict[str, Any]] = [
         COMMAND,
         {"type": "fileChange", "id": "f", "changes": [{"path": "a", "kind": {"type": "add"}, "diff": "x"}]},
         {"type": "mcpToolCall", "id": "m", "server": "lab", "tool": "echo", "arguments": {"a": 1}},
