@@ -76,7 +76,12 @@ async def app_server(program: Path, source: dict[str, str], cwd: Path, *argument
     finally:
         if process.returncode is None:
             process.terminate()
-        await process.wait()
+        try:
+            # With a turn that runs it waits for its end, a minute at most.
+            await asyncio.wait_for(process.wait(), 5)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
 
 
 async def _listens(address: str) -> bool:
