@@ -1,0 +1,1 @@
+"""Agents that serve the Agent2Agent protocol on this machine."""
