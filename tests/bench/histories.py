@@ -48,7 +48,11 @@ async def measure() -> list[Figure]:
                 limit_name="what a page may take",
                 goal=1.0,
             )
-            for what, value in (("median", percentile(pages, 50)), ("p99", percentile(pages, 99)), ("worst", max(pages)))
+            for what, value in (
+                ("median", percentile(pages, 50)),
+                ("p99", percentile(pages, 99)),
+                ("worst", max(pages)),
+            )
         ),
     ]
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-RECORDED: Final = Path(__file__).parents[2] / "recordings/history/claude/tools/54fb7179-ec3c-4775-bedd-e64c754397a6.jsonl"
+RECORDED: Final = (
+    Path(__file__).parents[2] / "recordings/history/claude/tools/54fb7179-ec3c-4775-bedd-e64c754397a6.jsonl"
+)
 MESSAGES_A_TURN: Final = 3
 """A prompt, a message with a text and a call, a message about its result."""
 EVENTS_A_TURN: Final = 8

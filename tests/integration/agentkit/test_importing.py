@@ -128,7 +128,10 @@ async def test_an_import_that_was_cut_off_is_gone_on_with(importer: Importer) ->
     undisturbed = await other.run(fresh)
     kinds = [one.type for one in await other.stored(undisturbed.session)]
     assert [one.type for one in whole if one not in claims] == kinds
-    assert folded(done.session, whole).counts == folded(undisturbed.session, await other.stored(undisturbed.session)).counts
+    assert (
+        folded(done.session, whole).counts
+        == folded(undisturbed.session, await other.stored(undisturbed.session)).counts
+    )
     assert (await importer.run(file)).outcome == "already_imported"
 
 
