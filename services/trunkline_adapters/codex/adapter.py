@@ -6,17 +6,18 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from trunkline_adapters.codex import drift, exec_launch, launch
+from trunkline_adapters.codex import drift, exec_launch, launch, rollout
 from trunkline_adapters.codex.exec_session import ExecSession
 from trunkline_adapters.codex.link import Link, ProcessLink, SocketLink
 from trunkline_adapters.codex.session import CodexSession
 from trunkline_adapters.codex.translate import CodexTranslator
 from trunkline_agentkit import Context, Installed, Start, find_program, load_manifest, refuse_options
+from trunkline_agentkit.history import HistoryFile, Line
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities, SessionOptions
 
@@ -71,6 +72,15 @@ class CodexAdapter:
 
     def translator(self, context: Context) -> CodexTranslator:
         return CodexTranslator(context, CAPABILITIES)
+
+    def histories(self, source: Mapping[str, str] | None = None) -> list[HistoryFile]:
+        return rollout.histories(self._source if source is None else source)
+
+    def history_lines(self, file: HistoryFile) -> Iterator[Line]:
+        return rollout.history_lines(file)
+
+    def history_translator(self, context: Context) -> rollout.CodexHistory:
+        return rollout.CodexHistory(context)
 
     async def create(self, start: Start) -> CodexSession | ExecSession:
         return await self._start(start)

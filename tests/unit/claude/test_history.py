@@ -5,98 +5,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.claude.recorded import whole
+from tests.unit import histories
+from tests.unit.histories import SESSION, Told, compare, file_of
 
 from trunkline_adapters.claude.adapter import ClaudeAdapter
-from trunkline_agentkit.history import Entry, HistoryFile, Line, Reading, Summary, context
-from trunkline_fold.check import check_session
-from trunkline_wire import Event, make_event
 from trunkline_wire.ids import item_id
-from trunkline_wire.session import SessionClosed
 
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "history" / "claude"
-SESSION = "ses_" + "5" * 32
+RECORDINGS = histories.RECORDINGS / "claude"
+ADAPTER = ClaudeAdapter({})
 CASES = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
 DERIVED = [case for case in CASES if (case / "expected.jsonl").is_file()]
 
-Placed = list[tuple[str, Entry]]
-
-
-class Told:
-    """What a reading made of lines, each event with the place of its line."""
-
-    def __init__(self, lines: list[Line], native: str = "native") -> None:
-        adapter = ClaudeAdapter({})
-        self.native = native
-        reading = Reading(SESSION, native, adapter.history_translator(context(SESSION, native)))
-        self.entries: Placed = []
-        place = ""
-
-        def watched() -> Any:
-            nonlocal place
-            for line in lines:
-                place = line.place
-                yield line
-            place = "end"
-
-        for entry in reading.entries(watched()):
-            self.entries.append((place, entry))
-        self.reading = reading
-
-    @property
-    def summary(self) -> Summary:
-        return self.reading.summary(HistoryFile(native=self.native, path=Path("x")))
-
-    def types(self) -> list[str]:
-        return [entry.data.TYPE for _, entry in self.entries]
-
-    def data(self, kind: str) -> list[Any]:
-        return [whole(entry.data) for _, entry in self.entries if kind == entry.data.TYPE]
-
-
-def file_of(case: Path) -> HistoryFile:
-    (path,) = [path for path in case.glob("*.jsonl") if path.name != "expected.jsonl"]
-    return HistoryFile(native=path.stem, path=path)
-
 
 def read(case: Path) -> Told:
-    file = file_of(case)
-    return Told(list(ClaudeAdapter({}).history_lines(file)), file.native)
+    return histories.read(ADAPTER, case)
 
 
 def tell(*lines: dict[str, Any] | bytes) -> Told:
-    raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    return Told([Line(number, line) for number, line in enumerate(raw, 1)])
-
-
-def matches(expected: Any, found: Any, native: str, where: str) -> None:
-    """Every expected field is there with that value; `$item` is a native id."""
-    if isinstance(expected, dict) and "$item" in expected:
-        expected = item_id(SESSION, native, expected["$item"])
-    if isinstance(expected, dict):
-        assert isinstance(found, dict), where
-        for key, value in expected.items():
-            matches(value, found.get(key), native, f"{where}.{key}")
-    elif isinstance(expected, list):
-        assert len(found) == len(expected), where
-        for number, value in enumerate(expected):
-            matches(value, found[number], native, f"{where}[{number}]")
-    else:
-        assert found == expected, where
+    return histories.tell(ADAPTER, *lines)
 
 
 @pytest.mark.parametrize("case", DERIVED, ids=lambda case: case.name)
 def test_a_file_gives_what_was_derived_from_it(case: Path) -> None:
-    expected = [json.loads(line) for line in (case / "expected.jsonl").read_text().splitlines()]
-    told = read(case)
-    assert [(place, entry.data.TYPE) for place, entry in told.entries] == [(e["place"], e["type"]) for e in expected]
-    for want, (_, entry) in zip(expected, told.entries, strict=True):
-        where = f"{case.name} {want['place']} {want['type']}"
-        assert entry.time[11:23] == want["time"], where
-        for field in ("item", "lane"):
-            native = want.get(field)
-            assert getattr(entry, field) == (native and item_id(SESSION, told.native, native)), f"{where} {field}"
-        matches(want["data"], whole(entry.data), told.native, where)
+    compare(ADAPTER, case)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -104,22 +35,7 @@ def test_every_file_is_a_whole_session(case: Path) -> None:
     """Turns and tools begin and end in pairs, no item is two things, and nothing is unknown."""
     told = read(case)
     assert "native.message" not in told.types()
-    events: list[tuple[int, str, Event]] = []
-    for seq, (_, one) in enumerate(told.entries, 1):
-        event = make_event(
-            one.data,
-            id=one.id,
-            session=SESSION,
-            time=one.time,
-            seq=seq,
-            epoch=1,
-            turn=one.turn,
-            item=one.item,
-            lane=one.lane,
-        )
-        events.append((seq, "agent.fact", event))
-    closed = make_event(SessionClosed(reason="imported"), session=SESSION, time="", seq=len(events) + 1, epoch=1)
-    assert check_session([*events, (len(events) + 1, "agent.fact", closed)]) == []
+    assert told.violations() == []
     assert len({entry.id for _, entry in told.entries}) == len(told.entries)
 
 
