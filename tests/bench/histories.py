@@ -66,6 +66,7 @@ def _figures(what: str, values: list[float], *, goal: float | None) -> list[Figu
             limit=PAGE_MS,
             limit_name="what a page may take",
             goal=goal,
+            note=f"page {values.index(value) + 1}" if share == "worst" else "",
         )
         for share, value in shares.items()
     ]

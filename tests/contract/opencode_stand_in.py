@@ -137,7 +137,7 @@ class Run:
             error = {"name": "UnknownError", "data": {"message": "Model not found: p/none."}}
             emit("session.error", sessionID=self.session, error=error)
             return
-        info = {
+        info: Obj = {
             "id": new_id("msg"),
             "role": "assistant",
             "sessionID": self.session,
@@ -310,7 +310,7 @@ class Run:
 
 
 def create(body: Obj) -> Obj:
-    info = {"id": new_id("ses"), "title": body.get("title", "New session"), "cost": 0, "version": "0.0.1"}
+    info: Obj = {"id": new_id("ses"), "title": body.get("title", "New session"), "cost": 0, "version": "0.0.1"}
     info |= {name: body[name] for name in ("parentID", "permission") if name in body}
     with LOCK:
         STORE.sessions[info["id"]] = info
@@ -321,7 +321,7 @@ def create(body: Obj) -> Obj:
 
 
 def store_prompt(session: str, body: Obj, **fields: Any) -> Obj:
-    info = {"id": new_id("msg"), "role": "user", "sessionID": session, "time": {"created": 1}, **fields}
+    info: Obj = {"id": new_id("msg"), "role": "user", "sessionID": session, "time": {"created": 1}, **fields}
     keep(session, info)
     for part in body["parts"]:
         keep_part(session, info["id"], part)
@@ -382,7 +382,7 @@ def shell(session: str, command: str) -> None:
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:
         pass
 
     def handle_one_request(self) -> None:
@@ -585,7 +585,7 @@ class Handler(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def handle_error(self, *args: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         pass
 
 

@@ -132,7 +132,9 @@ async def test_a_sub_agent_is_told_in_its_lane_and_a_stranger_not_at_all(
         await agent.say("child hello from below")
         assert (await agent.wait(TurnCompleted)).result == "child done"
         (call,) = agent.facts(ToolStarted)
-        spoken = {fact.lane: fact.data.content[0].text for fact in agent.facts(MessageAssistant)}
+        spoken = {
+            fact.lane: join_text(cast("MessageAssistant", fact.data).content) for fact in agent.facts(MessageAssistant)
+        }
         assert spoken == {call.item: "hello from below", None: "child done"}
         assert [task.status for task in agent.all(TaskUpdated)] == ["running", "completed"]
         await agent.turn("foreign", 2)
