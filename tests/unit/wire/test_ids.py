@@ -1,5 +1,6 @@
 """Ids and partitions."""
 
+import hashlib
 import re
 import time
 import zlib
@@ -110,3 +111,23 @@ def test_subjects_parse_back() -> None:
     assert subjects.parse(subjects.answer(session, "web")) == subjects.Parsed("answer", session, "web")
     assert subjects.parse("trunk.sys.tokens") is None
     assert subjects.parse("other.ev.1.x.y") is None
+
+
+@given(st.integers(0, 2**48 - 1), st.text(max_size=20), st.text(max_size=20))
+def test_ids_of_what_is_imported_follow_from_it_alone(millis: int, native: str, place: str) -> None:
+    session = ids.imported_session_id("claude", native, millis)
+    assert ids.is_id(session, "ses")
+    assert int(session.removeprefix("ses_")[:12], 16) == millis
+    assert ids.imported_session_id("claude", native, millis) == session
+    assert ids.imported_session_id("codex", native, millis) != session
+    event = ids.imported_event_id(session, place, millis)
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", event)
+    assert ids.imported_event_id(session, place, millis) == event
+    assert ids.imported_event_id(session, f"{place}/1", millis) != event
+
+
+def test_an_id_of_what_is_imported_is_a_hash_in_the_form_of_a_uuid7() -> None:
+    """Derived from RFC 9562: 48 bits of time, version 7, variant 10; the rest are the low 74 bits of ten bytes of SHA-256."""
+    digest = int.from_bytes(hashlib.sha256(b"claude\x00native").digest()[:10])
+    bits = (1_767_323_045_678 << 80) | (7 << 76) | ((digest >> 62 & 0xFFF) << 64) | (2 << 62) | (digest & (2**62 - 1))
+    assert ids.imported_session_id("claude", "native", 1_767_323_045_678) == f"ses_{bits:032x}"
