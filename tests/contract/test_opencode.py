@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from tests.contract.running import Running
@@ -18,6 +18,7 @@ from trunkline_agentkit import BackendAdapter, local_start
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, PermissionRequested
+from trunkline_wire.blocks import join_text
 from trunkline_wire.session import SessionCompacted, SessionInitialized, SessionOptions
 from trunkline_wire.turn import (
     MessageAssistant,
