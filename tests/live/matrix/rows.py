@@ -6,7 +6,7 @@ versions, `offline.py` has the settings.
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,7 +38,6 @@ PROMPTS: Mapping[Any, str] = {
 }
 GRACE = 5.0
 """Seconds that an agent's processes may take to be gone once it was ended."""
-_LITTER = ("*socks*", "*socks*/*", "*daemon*", "*daemon*/*", "tmux-*/*")
 PLANNING: Mapping[Any, str] = {**PROMPTS, "plan": "SCENARIO=plan"}
 CRASH = "no prompt is known that makes the program crash"
 NO_CHANGE = "the protocol has no word for a changed input: `session/request_permission` is answered with an option or `cancelled`"
@@ -57,6 +56,8 @@ class Row(AdapterContract):
     mode: ClassVar[str | None] = None
     known: ClassVar[Mapping[str, str]] = {}
     """Why a column fails, where it is the agent's own fault: it is said in the page, and fails all the same."""
+    litter: ClassVar[Sequence[str]] = ()
+    """Patterns of what it puts into the system's place for temporary files where it does not know the session's own."""
     prompts = PROMPTS
     exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH}
     evidence = "asked"
@@ -79,7 +80,7 @@ class Row(AdapterContract):
         self.home = tmp_path_factory.mktemp("home")
         self.temporary = Path(tempfile.mkdtemp(prefix="tl-"))  # short, for the sockets that agents put into it
         self.environment = offline_env(self.agent, self.home, scripted_api.url)
-        before = _litter()
+        before = self._strewn()
         yield
         scripted_api.release()
         left = processes.within(self.home, self.temporary, tmp_path)
@@ -88,7 +89,11 @@ class Row(AdapterContract):
         finally:
             processes.kill_all(left)
             shutil.rmtree(self.temporary)
-        assert _litter() - before == set(), "the agent left sockets outside of its session's directories"
+        assert self._strewn() - before == set()
+
+    def _strewn(self) -> set[Path]:
+        place = Path(tempfile.gettempdir())
+        return {path for pattern in self.litter for path in place.glob(pattern)}
 
     @classmethod
     def title(cls) -> str:
@@ -126,9 +131,3 @@ class SilentAcpRow(AcpRow):
     """Agents that never ask a question through the protocol: the requests to the model show no tool for it."""
 
     exempt: ClassVar[Mapping[Any, str]] = {**AcpRow.exempt, "question": NO_QUESTION}
-
-
-def _litter() -> set[Path]:
-    """What agents are known to put beside each other into the system's place for temporary files."""
-    place = Path(tempfile.gettempdir())
-    return {path for pattern in _LITTER for path in place.glob(pattern)}

@@ -1,6 +1,6 @@
 """Claude Code, in every run of the live tests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 class TestClaude(Row):
     adapter_name = "claude"
     agent = "claude"
+    litter: ClassVar[Sequence[str]] = ("cc-socks*", "cc-socks*/*")
     trouble_patience = 5.0
     prompts: ClassVar[Mapping[Any, str]] = PLANNING
     modes: ClassVar[Mapping[Any, str]] = {"plan": "plan"}

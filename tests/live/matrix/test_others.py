@@ -38,6 +38,7 @@ class TestOpencode(SilentAcpRow):
 class TestClaudeAgentAcp(AcpRow):
     agent = "claude-agent-acp"
     profile = "claude"
+    litter: ClassVar[Sequence[str]] = ("cc-socks*", "cc-socks*/*")
     prompts: ClassVar[Mapping[Any, str]] = PLANNING
     modes: ClassVar[Mapping[Any, str]] = {"plan": "plan"}
     exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH, "change": NO_CHANGE}
@@ -46,6 +47,7 @@ class TestClaudeAgentAcp(AcpRow):
 class TestCodexAcp(AcpRow):
     agent = "codex-acp"
     profile = "codex"
+    litter: ClassVar[Sequence[str]] = ("codex-daemon-*", "codex-daemon-*/*")
     modes: ClassVar[Mapping[Any, str]] = {"ask": "workspace-write"}  # in `agent` a model of its own decides
     prompts: ClassVar[Mapping[Any, str]] = {**PROMPTS, "ask": f"SCENARIO=bash CMD=touch asked {ESCALATE}"}
     exempt: ClassVar[Mapping[Any, str]] = {
@@ -56,6 +58,7 @@ class TestCodexAcp(AcpRow):
 
 class TestQwen(AcpRow):
     agent = profile = "qwen"
+    litter: ClassVar[Sequence[str]] = ("qwen-socks-*",)
     recovers: ClassVar[Sequence[More]] = ("drop",)
 
 
@@ -76,6 +79,7 @@ class TestVibe(SilentAcpRow):
 
 class TestOpenhands(SilentAcpRow):
     agent = profile = "openhands"
+    litter: ClassVar[Sequence[str]] = ("tmux-*/*",)
     known: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("interrupt", "interrupt while asking", "API 429", "API 500", "API drops"),
         "`session/cancel` does not interrupt the agent's call of its model, nor its tries",
