@@ -69,11 +69,13 @@ async def streaming(ground: Ground, session: str) -> None:
 async def closed(ground: Ground, session: str) -> None:
     await ground.command(session, Close())
     await ground.has(session, "session.closed")
+    await ground.ownerless(session)
 
 
 async def archived(ground: Ground, session: str) -> None:
     await ground.command(session, Archive())
     await ground.has(session, "session.archived")
+    await ground.ownerless(session)  # or else its owner, who is about to leave, may still take the next command
 
 
 def text(words: str) -> list[Any]:
