@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from trunkline_adapters.opencode.profiles import Profile
 from trunkline_agentkit import Manifest, Start, find_program
 from trunkline_agentkit.environment import named_variables
-from trunkline_agentkit.fields import Obj, as_obj, items, obj, strings, text
+from trunkline_agentkit.fields import Obj, as_obj, items, obj, text
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import SessionOptions, Thinking
 
@@ -162,7 +162,10 @@ def mcp_body(name: str, given: Any) -> Obj:
     if not words:
         raise TrunklineError("bad_params", f"the MCP server {name!r} has neither a command nor a URL")
     variables = {key: str(value) for key, value in (obj(server, "environment") or obj(server, "env")).items()}
-    return {"name": name, "config": {"type": "local", "command": strings(words), "environment": variables}}
+    return {
+        "name": name,
+        "config": {"type": "local", "command": [str(word) for word in words], "environment": variables},
+    }
 
 
 def variant(level: Thinking, offered: list[str]) -> str | None:

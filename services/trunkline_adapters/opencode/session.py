@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final
 
 from trunkline_adapters.opencode import launch, replies
+from trunkline_adapters.opencode.choices import Choices
 from trunkline_adapters.opencode.content import native_parts
 from trunkline_adapters.opencode.errors import refusal
 from trunkline_adapters.opencode.follow import Follower
@@ -17,10 +18,7 @@ from trunkline_adapters.opencode.translate_session import (
     COMPACT,
     SHELL,
     commands_of,
-    default_model,
     model_of,
-    models_of,
-    modes_of,
     prompt_of,
 )
 from trunkline_agentkit import (
@@ -73,9 +71,7 @@ class OpenCodeSession(ConfigurableBase):
             secrets=server.secrets,
         )
         self._follower = Follower(self._exchange, server, translator, self._ask)
-        self._model: str | None = None
-        self._mode: str | None = None
-        self._variant: str | None = None
+        self._choices = Choices(translator, profile)
         self._bodies: dict[str, Obj] = {}
         """Of prompts that no answer has come to, by their commands."""
         self._revived: dict[str, int] = {}
@@ -94,7 +90,7 @@ class OpenCodeSession(ConfigurableBase):
             await self._learn()
             await self._begin()
             await self._follower.start()
-            self._settle_options()
+            self._choices.settle(self._start.options)
         except BaseException:
             await self.close(grace=0)
             raise
@@ -122,16 +118,6 @@ class OpenCodeSession(ConfigurableBase):
         if self._translator.session is None:
             raise TrunklineError("agent_failed", f"{self._profile.title} gave the session no id: update it")
 
-    def _settle_options(self) -> None:
-        """Options that go with every prompt. Raises TrunklineError `bad_params` for what there is none of."""
-        options = self._start.options
-        if options.model is not None:
-            self._model = self._known_model(options.model)
-        if options.mode is not None:
-            self._mode = self._known_mode(options.mode)
-        if options.thinking is not None:
-            self._variant = self._known_variant(options.thinking)
-
     async def send(self, prompt: UserPrompt) -> None:
         parts = native_parts(prompt.content, prompt.command)
         await self._until_ready()
@@ -139,7 +125,7 @@ class OpenCodeSession(ConfigurableBase):
         if turn is not None and turn.interrupted:
             # What is said to a turn that is about to end may be kept and never answered.
             await self._wait(lambda: self._translator.turn is not turn, GRACE * 5)
-        self._bodies[prompt.command] = launch.prompt_body(self._start.options, parts) | self._chosen()
+        self._bodies[prompt.command] = launch.prompt_body(self._start.options, parts) | self._choices.of_prompt()
         await self._prompt(prompt.command)
 
     async def _prompt(self, command: str) -> None:
@@ -171,20 +157,6 @@ class OpenCodeSession(ConfigurableBase):
             return True
         self._translator.forget(command)
         return False
-
-    def _chosen(self) -> Obj:
-        """Model, mode and level of thinking of a prompt. A wrong model would stick to the session."""
-        known, state = self._translator.known, self._translator.state
-        body: Obj = {"agent": self._mode or known.mode or self._profile.mode}
-        models = {model_of(one) for one in models_of(state)}
-        model = self._model
-        if model is None and models and known.model not in models:
-            model = default_model(state, body["agent"])
-        if model is not None:
-            body["model"] = launch.model_body(model)
-        if self._variant is not None:
-            body["variant"] = self._variant
-        return body
 
     def messages(self) -> AsyncIterator[Native]:
         return self._exchange.messages()
@@ -234,40 +206,13 @@ class OpenCodeSession(ConfigurableBase):
         return self._translator.open_asks()
 
     async def set_model(self, model: str) -> None:
-        self._model = self._known_model(model)
+        self._choices.choose_model(model)
 
     async def set_mode(self, mode: str) -> None:
-        self._mode = self._known_mode(mode)
+        self._choices.choose_mode(mode)
 
     async def set_thinking(self, level: Thinking) -> None:
-        self._variant = self._known_variant(level)
-
-    def _known_model(self, model: str) -> str:
-        there = [model_of(one) or "" for one in models_of(self._translator.state)]
-        if model in there:
-            return model
-        named = [one for one in there if one.partition("/")[2] == model]
-        if len(named) == 1:
-            return named[0]
-        raise TrunklineError("bad_params", f"there is no model {model!r}; there are: {', '.join(there[:50])}")
-
-    def _known_mode(self, mode: str) -> str:
-        there = [text(one, "name") for one in modes_of(self._translator.state)]
-        if mode not in there:
-            names = ", ".join(name for name in there if name)
-            raise TrunklineError("bad_params", f"there is no agent {mode!r}; there are: {names}")
-        return mode
-
-    def _known_variant(self, level: Thinking) -> str:
-        state = self._translator.state
-        wanted = self._model or self._translator.known.model
-        model = next((one for one in models_of(state) if model_of(one) == wanted), {})
-        offered = sorted(obj(model, "variants"))
-        found = launch.variant(level, offered)
-        if found is None:
-            there = f"it has: {', '.join(offered)}" if offered else "it has none"
-            raise TrunklineError("bad_params", f"model {wanted!r} can't think at level {level!r}; {there}")
-        return found
+        self._choices.choose_thinking(level)
 
     async def run_command(self, name: str, arguments: str, command_id: str) -> None:
         name = name.removeprefix("/")
@@ -278,7 +223,7 @@ class OpenCodeSession(ConfigurableBase):
         if name == COMPACT.id and name not in own:
             await self.compact(arguments or None, command_id)
             return
-        chosen = self._chosen()
+        chosen = self._choices.of_prompt()
         if name == SHELL.id and name not in own:
             chosen.pop("variant", None)
             await self._begin_turn(f"{self._path}/shell", chosen | {"command": arguments}, command_id)
@@ -291,7 +236,7 @@ class OpenCodeSession(ConfigurableBase):
     async def compact(self, instructions: str | None, command_id: str) -> None:
         if instructions:
             raise unsupported("compaction", f"{self._profile.title} compacts without instructions: leave them out")
-        model = self._model or self._translator.known.model
+        model = self._choices.model
         if model is None:
             raise TrunklineError("bad_params", "no model is known that could write the summary: choose one")
         await self._begin_turn(f"{self._path}/summarize", launch.model_body(model), command_id)
