@@ -139,9 +139,9 @@ class Fake:
                 await stream.say(["I am "])
                 sys.exit(3)
             case _ if word.startswith("err"):
-                task.state = "failed"
-                await stream.status("failed", final=True, about="state-change", said=f"the model answers {word[3:]}")
-                return
+                await stream.status(
+                    "working", about="state-change", said=f"Agent Error: {word[3:]}", error="[API Error: unknown]"
+                )
             case _:
                 await stream.say([text[:3], text[3:]])
         if task.cancelled.is_set():
@@ -186,13 +186,19 @@ class Stream:
         await self.put(self.fake.result(self.number, place | fields))
 
     async def status(
-        self, state: str, *parts: Obj, final: bool = False, about: str = "text-content", said: str | None = None
+        self,
+        state: str,
+        *parts: Obj,
+        final: bool = False,
+        about: str = "text-content",
+        said: str | None = None,
+        **more: str,
     ) -> None:
         parts = ({"kind": "text", "text": said},) if said is not None else parts
         body: Obj = {"state": state}
         if parts:
             body["message"] = {"kind": "message", "role": "agent", "parts": list(parts), "messageId": str(uuid.uuid4())}
-        metadata = {"coderAgent": {"kind": about}, "model": "m"}
+        metadata = {"coderAgent": {"kind": about}, "model": "m", **more}
         await self.event("status-update", status=body, final=final, metadata=metadata)
 
     async def tool(self, call: str, given: Obj, state: str, **more: Any) -> None:

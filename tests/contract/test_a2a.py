@@ -219,6 +219,13 @@ async def test_an_answer_that_breaks_off_fails_the_turn_and_not_the_session(serv
         assert (await agent.turn("hello", 2)).outcome == "success"
 
 
+async def test_a_failure_that_is_told_in_mid_turn_is_the_turns(server: Server, tmp_path: Path) -> None:
+    async with running(server, tmp_path) as agent:
+        ended = await agent.turn("err400")
+        assert (ended.outcome, ended.error and ended.error.message) == ("error", "Agent Error: 400")
+        assert (await agent.turn("hello", 2)).outcome == "success"
+
+
 async def test_a_task_that_the_server_does_not_know_is_lost(server: Server, tmp_path: Path) -> None:
     with pytest.raises(TrunklineError) as refused:
         async with running(server, tmp_path, native="gone"):

@@ -67,6 +67,8 @@ class State:
     turns: int = 0
     turn: bool = False
     interrupted: bool = False
+    failure: str | None = None
+    """What the agent has told of a failure in the running turn."""
     segment: tuple[str, list[str]] | None = None
     """Item of the text that is being written, and its pieces."""
     messages: int = 0
@@ -207,7 +209,7 @@ class A2aTranslator:
         state = self._state
         if not state.waiting:
             return []
-        state.waiting, state.turn, state.interrupted = False, True, False
+        state.waiting, state.turn, state.interrupted, state.failure = False, True, False, None
         state.turns += 1
         command, state.prompt = state.prompt, None
         return [_fact(TurnStarted(number=state.turns), cause=command)]
@@ -223,6 +225,8 @@ class A2aTranslator:
         if about == "state-change" or final:
             # Its text is a word on the state, and none of the model's, but where an agent says nothing of the kind.
             said = joined(parts_of(message))
+            if (failure := text(obj(result, "metadata"), "error")) is not None:
+                self._state.failure, said = said or failure, ""
             if final and about is None and text(status, "state") in OUTCOMES:
                 out, said = [*out, *self._whole(message)], ""
             return [*out, *self._final(text(status, "state"), said)] if final else out
@@ -358,6 +362,8 @@ class A2aTranslator:
         if state in OVER:
             self._state.task = None
         outcome = OUTCOMES.get(state or "", "error")
+        if self._state.failure is not None and outcome == "success":
+            return self._end("error", ErrorInfo(code="agent_failed", message=self._state.failure))
         if outcome == "error":
             code = "agent_auth" if state == "auth-required" else "agent_failed"
             message = said or f"the task's state is {state!r}"

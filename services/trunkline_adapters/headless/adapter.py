@@ -12,8 +12,8 @@ from trunkline_adapters.headless.profiles import DIRECTORY_VARIABLE, profiles
 from trunkline_adapters.headless.session import HeadlessSession
 from trunkline_adapters.headless.translate import HeadlessTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
-from trunkline_agentkit.agents import Agent, signed_in
-from trunkline_wire import ErrorInfo, TrunklineError
+from trunkline_agentkit.agents import Agent, profiled_agents
+from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities
 
 CAPABILITIES: Final = Capabilities(
@@ -65,22 +65,12 @@ class HeadlessAdapter:
 
     async def agents(self) -> list[Agent]:
         """One a profile."""
-        found: list[Agent] = []
-        for name, profile in sorted(profiles(self._source.get(DIRECTORY_VARIABLE)).items()):
-            agent = Agent(
-                name=name,
-                title=profile.title,
-                profile=name,
-                login=profile.login,
-                signed_in=signed_in(profile.signs, self._source),
-            )
-            try:
-                path = launch.program(name, profile, self.manifest, self._source)
-            except TrunklineError as error:
-                found.append(msgspec.structs.replace(agent, error=ErrorInfo.of(error)))
-            else:
-                found.append(msgspec.structs.replace(agent, path=path))
-        return found
+        source = self._source
+        return profiled_agents(
+            profiles(source.get(DIRECTORY_VARIABLE)),
+            lambda name, profile: launch.program(name, profile, self.manifest, source),
+            source,
+        )
 
     async def close(self) -> None:
         pass

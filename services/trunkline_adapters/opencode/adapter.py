@@ -11,6 +11,7 @@ from trunkline_adapters.opencode.server import OwnServer, Server, SharedServer, 
 from trunkline_adapters.opencode.session import OpenCodeSession
 from trunkline_adapters.opencode.translate import OpenCodeTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
+from trunkline_agentkit.agents import Agent, profiled_agents
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities
 
@@ -84,6 +85,15 @@ class OpenCodeAdapter:
                 continue
             return Installed(path=path, version=await _version(path, self._source))
         raise missing or TrunklineError("agent_not_found", "there is no profile of an agent", adapter=self.name)
+
+    async def agents(self) -> list[Agent]:
+        """One a profile."""
+        source = self._source
+        return profiled_agents(
+            profiles(source.get(DIRECTORY_VARIABLE)),
+            lambda name, profile: launch.program(name, profile, self.manifest, source),
+            source,
+        )
 
     async def close(self) -> None:
         pass

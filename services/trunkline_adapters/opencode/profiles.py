@@ -28,6 +28,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What to do where the program is missing."""
     login: str = ""
     """The command that signs in at a provider of models."""
+    signs: tuple[str, ...] = ()
+    """What shows that somebody signed in: variables as `$NAME`, files as `~/path` or `$NAME/path`."""
     variables: tuple[str, ...] = ()
     """Names of environment variables that it gets from the worker's; a `*` at the end takes every name that starts so."""
     environment: dict[str, str] = {}
