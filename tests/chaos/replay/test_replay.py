@@ -28,7 +28,7 @@ async def play(story: list[Step]) -> None:
 
 
 @given(stories)
-@settings(max_examples=5, deadline=None, phases=PHASES, suppress_health_check=EASY)
+@settings(max_examples=3, deadline=None, phases=PHASES, suppress_health_check=EASY)
 def test_replay_equals_live(story: list[Step]) -> None:
     asyncio.run(play(story))
 

@@ -35,7 +35,7 @@ def test_approve_by_a_short_id(up: Up) -> None:
     status, output = tool_end(up, session)
     assert (status, output) == ("completed", "ran: rm -rf build")
     again = up.cli("approve", ask)
-    assert (again.returncode, again.stderr.startswith("error: unknown_ask:")) == (1, True)
+    assert (again.returncode, again.stderr.startswith("error: already_decided:")) == (1, True)
 
 
 def test_last_is_the_newest_open_ask(up: Up) -> None:
