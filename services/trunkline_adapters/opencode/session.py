@@ -41,7 +41,8 @@ from trunkline_wire.session import Thinking
 
 log = logging.getLogger(__name__)
 
-START_DEADLINE: Final = 60.0
+START_DEADLINE: Final = 120.0
+"""Seconds for each answer while a session begins: the first request sets up a directory, for which a busy machine takes long."""
 DEADLINE: Final = 30.0
 COMMAND_DEADLINE: Final = 24 * 3600.0
 """Seconds for the answer to a request that comes only when its turn is over."""
