@@ -42,7 +42,7 @@ class Bench:
 
     @asynccontextmanager
     async def session(
-        self, native: str | None = None, *, fork: bool = False, recording: Path | None = None, **options: Any
+        self, taken_up: str | None = None, *, fork: bool = False, recording: Path | None = None, **options: Any
     ) -> AsyncGenerator[Running[Any]]:
         start = local_start(
             self.adapter,
@@ -50,11 +50,11 @@ class Bench:
             source=self.source,
             options=SessionOptions(**options),
             agent=self.agent,
-            native_session=native,
+            native_session=taken_up,
             fork=fork,
             recording=recording,
         )
-        begin = self.adapter.create if native is None else self.adapter.resume
+        begin = self.adapter.create if taken_up is None else self.adapter.resume
         agent = Running(await begin(start))
         reading = asyncio.create_task(agent.read())
         try:

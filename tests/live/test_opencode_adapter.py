@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.live.opencode_bench import PATIENCE, Bench, allow
@@ -103,7 +104,7 @@ async def test_a_sub_agent_speaks_and_asks_in_its_lane(bench: Bench) -> None:
         await agent.say("SCENARIO=sub CHILD=SCENARIO=bash")
         asked = await agent.wait(PermissionRequested, 1, PATIENCE)
         (asking,) = agent.facts(PermissionRequested)
-        call = next(fact for fact in agent.facts(ToolStarted) if fact.data.name == "task")
+        call = next(fact for fact in agent.facts(ToolStarted) if cast("ToolStarted", fact.data).name == "task")
         assert asking.lane == call.item
         await agent.session.decide(asked.ask, allow(asked.ask))
         assert (await agent.wait(TurnCompleted, 1, PATIENCE)).outcome == "success"
