@@ -68,6 +68,7 @@ class TestA2a(AdapterContract):
         "question": "the protocol has no word for a question but the end of a turn",
         "crash": "the server is no process of the session's",
         "change": "a decision is an outcome alone",
+        "plan": "the protocol has no word for a plan",
         "second": "a task takes one message at a time: the next one waits in Trunkline for the end of the turn",
         "stays": "the server is no process of the session's",
     }

@@ -60,6 +60,7 @@ class HeadlessContract(AdapterContract):
         "ask": "it has no way to ask: its mode says what it may do",
         "question": "likewise",
         "change": "likewise",
+        "plan": "likewise",
         "second": "its process takes one prompt: the next one waits for the end of the turn",
         "stays": "its process is one turn's",
     }

@@ -21,6 +21,7 @@ class HeadlessRow(Row):
         "ask": NO_ASK,
         "question": NO_ASK,
         "change": NO_ASK,
+        "plan": NO_ASK,
         "second": "its process takes one prompt: the next one waits in Trunkline for the end of the turn",
         "stays": "its process is one turn's",
     }
