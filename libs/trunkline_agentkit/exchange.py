@@ -13,7 +13,6 @@ events are taken, and the agent waits.
 import asyncio
 import contextlib
 import itertools
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from trunkline_agentkit.framing import NOT_JSON, Decoded, decode_line
 from trunkline_agentkit.protocol import Native
 from trunkline_agentkit.recorder import Speaker
 from trunkline_agentkit.sse import EventSplitter
+from trunkline_agentkit.unread import Unread
 from trunkline_wire import TrunklineError, decode_json, encode
 
 DEADLINE: Final = 30.0
@@ -33,7 +33,6 @@ DEADLINE: Final = 30.0
 LARGEST: Final = 64 * 1024 * 1024
 """Bytes of the largest answer, and of the largest event."""
 
-UNREAD_LIMIT: Final = 8 * 1024 * 1024
 _CONNECT_S: Final = 10.0
 _SHOWN: Final = 4096
 """Characters that are kept of an answer that is no JSON."""
@@ -86,12 +85,7 @@ class Exchange:
         self._base = ""
         self._params: dict[str, str] = {}
         self._numbers = itertools.count(1)
-        self._unread: deque[Native] = deque()
-        self._unread_bytes = 0
-        self._news = asyncio.Event()
-        self._room = asyncio.Event()
-        self._released = False
-        self._ended = False
+        self._unread = Unread()
 
     def reach(
         self, base: str, *, headers: Mapping[str, str] | None = None, params: Mapping[str, str] | None = None
@@ -108,7 +102,7 @@ class Exchange:
 
     @property
     def ended(self) -> bool:
-        return self._ended
+        return self._unread.ended
 
     async def request(self, method: str, path: str, body: Any = None, *, deadline: float = DEADLINE) -> HttpResponse:
         """The agent's answer, whatever its status; `path` may hold a query.
@@ -206,35 +200,20 @@ class Exchange:
         decoded = decode_line(data)
         if decoded.message is not None and not self._concerns(decoded.message):
             return
-        while self._unread_bytes >= UNREAD_LIMIT and not self._released:
-            self._room.clear()
-            await self._room.wait()
+        await self._unread.room()
         self._take(encode({"sse": path, "data": msgspec.Raw(decoded.raw)}))
 
-    async def messages(self) -> AsyncIterator[Native]:
+    def messages(self) -> AsyncIterator[Native]:
         """All that the agent says, in order, once; ends when `end` was called. For one reader."""
-        while True:
-            while self._unread:
-                native = self._unread.popleft()
-                self._unread_bytes -= len(native.raw)
-                if self._unread_bytes < UNREAD_LIMIT:
-                    self._room.set()
-                yield native
-            if self._ended:
-                return
-            self._news.clear()
-            await self._news.wait()
+        return self._unread.messages()
 
     def release(self) -> None:
         """The agent is being ended: what it still says is kept for `messages()`, however slowly that is read."""
-        self._released = True
-        self._room.set()
+        self._unread.release()
 
     def end(self) -> None:
         """Nothing more will come."""
-        self._ended = True
-        self.release()
-        self._news.set()
+        self._unread.end()
 
     async def close(self) -> None:
         """Ends all connections. May be called twice."""
@@ -244,7 +223,7 @@ class Exchange:
 
     @property
     def _connected(self) -> aiohttp.ClientSession:
-        if self._client is None or self._client.closed or self._ended:
+        if self._client is None or self._client.closed or self.ended:
             raise TrunklineError(
                 "agent_failed", "there is no connection to the agent: send a prompt to start it again", sent=False
             )
@@ -253,10 +232,7 @@ class Exchange:
     def _take(self, line: bytes) -> None:
         decoded = decode_line(self._without_secrets(line))
         self._record("agent", decoded.raw)
-        native = self._understand(decoded)
-        self._unread.append(native)
-        self._unread_bytes += len(native.raw)
-        self._news.set()
+        self._unread.keep(self._understand(decoded))
 
     def _without_secrets(self, line: bytes) -> bytes:
         for secret in self._secrets:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from trunkline_agentkit.framing import Decoded, decode_line
 from trunkline_agentkit.jsonrpc import Notification, Obj, Request, Response
 from trunkline_agentkit.lines import LineTransport
 from trunkline_agentkit.protocol import Native, Out
+from trunkline_agentkit.unread import Unread
 from trunkline_wire import TrunklineError, decode_json, encode
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 DEADLINE: Final = 30.0
 """Seconds for an answer, where the caller names no other limit."""
 
-UNREAD_LIMIT: Final = 8 * 1024 * 1024
 SERVED_LIMIT: Final = 64
 """Requests of the agent that are served at a time; above it the agent is told to wait its turn."""
 
@@ -88,11 +87,7 @@ class Peer:
         self._waiting: dict[bytes, tuple[str, asyncio.Future[Any]]] = {}
         self._open: dict[bytes, _Open] = {}
         """The agent's requests without an answer, by the key of their id."""
-        self._unread: deque[Native] = deque()
-        self._unread_bytes = 0
-        self._news = asyncio.Event()
-        self._room = asyncio.Event()
-        self._released = False
+        self._unread = Unread()
         self._ended = False
         self._reading = asyncio.create_task(self._read(), name="messages of an agent")
 
@@ -104,7 +99,7 @@ class Peer:
     @property
     def unread(self) -> int:
         """Bytes of messages that nobody has read yet."""
-        return self._unread_bytes
+        return self._unread.size
 
     async def request(self, method: str, params: Any = None, *, deadline: float = DEADLINE) -> Any:
         """The agent's result. If it times out or the caller is cancelled, the agent may still do it.
@@ -159,28 +154,18 @@ class Peer:
         """The agent wants no answer any more to its request."""
         self._open.pop(id, None)
 
-    async def messages(self) -> AsyncIterator[Native]:
+    def messages(self) -> AsyncIterator[Native]:
         """All that the agent says, in order, once; ends when its output ends. For one reader."""
-        while True:
-            while not self._unread:
-                if self._ended:
-                    return
-                self._news.clear()
-                await self._news.wait()
-            message = self._unread.popleft()
-            self._unread_bytes -= len(message.raw)
-            self._room.set()
-            yield message
+        return self._unread.messages()
 
     def release(self) -> None:
         """The agent is being ended: what it still says is kept for `messages()`, however slowly that is read."""
-        self._released = True
-        self._room.set()
+        self._unread.release()
 
     def tell(self, out: Sequence[Out], kind: str) -> None:
         """Puts what follows from a deed of ours between the agent's messages."""
         if out and not self._ended:
-            self._keep(Native(raw=b"", out=out, kind=kind, ours=True))
+            self._unread.keep(Native(raw=b"", out=out, kind=kind, ours=True))
 
     async def wait(self) -> None:
         """Until the agent's output has ended and all is read from it. Call `release` and end the agent first."""
@@ -212,14 +197,14 @@ class Peer:
     async def _read(self) -> None:
         try:
             async for line in self._transport.lines():
-                await self._wait_for_room()
+                await self._unread.room()
                 decoded = decode_line(line)
                 native = self._understand(decoded)
                 message = jsonrpc.read(decoded)
                 if isinstance(message, Request):
                     # Open before it is told: whoever hears of it may answer.
                     self._open.setdefault(message.id, _Open(message.raw_id))
-                self._keep(native)
+                self._unread.keep(native)
                 match message:
                     case Response():
                         self._settle(message)
@@ -234,17 +219,6 @@ class Peer:
         finally:
             await self._end()
 
-    async def _wait_for_room(self) -> None:
-        while self._unread_bytes >= UNREAD_LIMIT and not self._released:
-            self._room.clear()
-            await self._room.wait()
-
-    def _keep(self, native: Native) -> None:
-        """In the step in which it was translated: what is sent meanwhile means what it means behind it."""
-        self._unread.append(native)
-        self._unread_bytes += len(native.raw)
-        self._news.set()
-
     async def _end(self) -> None:
         self._ended = True
         for method, answer in self._waiting.values():
@@ -255,7 +229,7 @@ class Peer:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
         self._open.clear()
-        self._news.set()
+        self._unread.end()
 
     def _settle(self, message: Response) -> None:
         method, answer = self._waiting.get(message.id, ("", None))

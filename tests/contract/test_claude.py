@@ -166,7 +166,7 @@ async def test_a_banner_does_not_stop_the_stream(adapter_source: dict[str, str],
 async def test_what_nobody_reads_makes_the_agent_wait(
     adapter_source: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_module, "UNREAD_LIMIT", 1_000_000)
+    monkeypatch.setattr("trunkline_agentkit.unread.UNREAD_LIMIT", 1_000_000)
     adapter = ClaudeAdapter(adapter_source)
     session = await adapter.create(local_start(adapter, tmp_path, source=adapter_source))
     agent = Running(session)

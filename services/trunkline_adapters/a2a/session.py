@@ -87,7 +87,7 @@ class A2aSession:
         return self._translator.open_asks()
 
     async def close(self, grace: float = 5.0) -> Exit:
-        await self._unread.release()
+        self._unread.release()
         if self._exit is None:
             self._exit = Exit(code=0)
             if grace and self._translator.busy and self._translator.task is not None:
@@ -98,7 +98,7 @@ class A2aSession:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
         await self._link.close()
-        await self._unread.end()
+        self._unread.end()
         return self._exit
 
     def _alive(self) -> None:
@@ -131,14 +131,14 @@ class A2aSession:
                 await asyncio.sleep(KEEP_S)
         except TrunklineError as error:
             log.info("link_lost", extra={"code": error.code})
-            await self._lose(error.message)
+            self._lose(error.message)
         except Exception as error:
             log.exception("exchange_failed")
-            await self._lose(f"the agent's answer could not be read: {error!r}")
+            self._lose(f"the agent's answer could not be read: {error!r}")
 
-    async def _lose(self, reason: str) -> None:
+    def _lose(self, reason: str) -> None:
         self._exit = self._exit or Exit(code=1, stderr_tail=reason)
-        await self._unread.end()
+        self._unread.end()
 
     async def _break(self, reason: str) -> None:
         raw = encode({"ended": reason})

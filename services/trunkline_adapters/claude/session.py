@@ -7,7 +7,6 @@ One task reads the CLI's output at once, so that answers to control requests arr
 import asyncio
 import logging
 import uuid
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from trunkline_adapters.claude.native import kind_of
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_agentkit import AgentProcess, ConfigurableBase, Exit, Native, UserPrompt, decode_line, translate
 from trunkline_agentkit.fields import Obj, text
+from trunkline_agentkit.unread import Unread
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
 from trunkline_wire.blocks import Json
@@ -28,7 +28,6 @@ from trunkline_wire.turn import Delivery
 
 log = logging.getLogger(__name__)
 
-UNREAD_LIMIT: Final = 8 * 1024 * 1024
 START_DEADLINE: Final = 60.0
 _PROMPTS: Final = uuid.UUID("7d5a4d0f-4c1a-5f0e-9a55-6f0d7f6c2a11")
 _PRIORITIES: Final = {"queued": "later", "steered": "next"}
@@ -53,11 +52,7 @@ class ClaudeSession(ConfigurableBase):
         self._initialize = initialize
         self._files = files
         self._control = Control(process, translator.sent)
-        self._unread: deque[Native] = deque()
-        self._unread_bytes = 0
-        self._changed = asyncio.Condition()
-        self._closing = False
-        self._ended = False
+        self._unread = Unread()
         self._reading = asyncio.create_task(self._read(), name=f"output of {process.pid}")
 
     @property
@@ -71,7 +66,7 @@ class ClaudeSession(ConfigurableBase):
     @property
     def unread(self) -> int:
         """Bytes of messages that nobody has read yet."""
-        return self._unread_bytes
+        return self._unread.size
 
     async def open(self, thinking: Thinking | None = None) -> None:
         """Introduces us to the CLI and waits until it is ready. On failure the CLI is ended.
@@ -123,22 +118,11 @@ class ClaudeSession(ConfigurableBase):
         self._translator.prompt(line, command, delivery)
         await self._process.write_line(line)
 
-    async def messages(self) -> AsyncIterator[Native]:
-        while True:
-            async with self._changed:
-                await self._changed.wait_for(lambda: self._unread or self._ended)
-                if not self._unread:
-                    return
-                message = self._unread.popleft()
-                self._unread_bytes -= len(message.raw)
-                self._changed.notify_all()
-            yield message
+    def messages(self) -> AsyncIterator[Native]:
+        return self._unread.messages()
 
     async def close(self, grace: float = 5.0) -> Exit:
-        # What the CLI still says while it ends is kept for `messages()`, however slowly that is read.
-        async with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+        self._unread.release()
         end = await self._process.close(grace)
         await asyncio.wait({self._reading})
         await asyncio.to_thread(launch.remove_files, self._files)
@@ -216,24 +200,16 @@ class ClaudeSession(ConfigurableBase):
     async def _read(self) -> None:
         try:
             async for line in self._process.lines():
+                await self._unread.room()
                 decoded = decode_line(line)
                 message = decoded.message
                 kind = kind_of(message) if message is not None else "?"
-                await self._keep(translate(self._translator, decoded, kind))
+                self._unread.keep(translate(self._translator, decoded, kind))
                 if message is not None:
                     await self._serve(message)
         finally:
             self._control.end()
-            async with self._changed:
-                self._ended = True
-                self._changed.notify_all()
-
-    async def _keep(self, native: Native) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._unread_bytes < UNREAD_LIMIT or self._closing)
-            self._unread.append(native)
-            self._unread_bytes += len(native.raw)
-            self._changed.notify_all()
+            self._unread.end()
 
     async def _serve(self, message: Obj) -> None:
         """Settles our requests, and answers those of the CLI that nobody decides: unanswered, it would wait for ever."""

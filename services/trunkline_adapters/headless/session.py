@@ -102,7 +102,7 @@ class HeadlessSession(ConfigurableBase):
 
     async def close(self, grace: float = 5.0) -> Exit:
         self._closing = True
-        await self._unread.release()
+        self._unread.release()
         if self._process is not None:
             await self._process.close(grace)
         # A prompt that was on its way has started one more, or sees that it is too late.
@@ -111,7 +111,7 @@ class HeadlessSession(ConfigurableBase):
             if self._running is not None:
                 await asyncio.wait({self._running})
             self._exit = self._exit or last
-        await self._unread.end()
+        self._unread.end()
         return self._exit
 
     @property
@@ -138,7 +138,7 @@ class HeadlessSession(ConfigurableBase):
         except Exception:
             log.exception("run_failed", extra={"pid": process.pid})
             self._exit = await process.close(0)
-            await self._unread.end()
+            self._unread.end()
 
     async def _turn(self, process: AgentProcess, said: str) -> None:
         """One turn: what the program says, until nothing of it is left."""
@@ -221,7 +221,7 @@ class HeadlessSession(ConfigurableBase):
         ending = None if self._closing else self._ending(end)
         if ending is None:
             self._exit = self._exit or end
-            await self._unread.end()
+            self._unread.end()
             return
         outcome, error = ending
         raw = encode({"code": end.code, "signal": end.signal})

@@ -184,7 +184,7 @@ async def test_events_of_others_are_neither_told_nor_recorded(tmp_path: Path) ->
 
 
 async def test_a_reader_that_does_not_read_makes_the_server_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline_agentkit.exchange.UNREAD_LIMIT", 1000)
+    monkeypatch.setattr("trunkline_agentkit.unread.UNREAD_LIMIT", 1000)
     piece = b"data: " + json.dumps("x" * 400).encode() + b"\n\n"
 
     async def handler(request: web.Request) -> web.StreamResponse:

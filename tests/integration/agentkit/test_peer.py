@@ -17,9 +17,10 @@ from tests.integration.agentkit.rpc_server import Server
 from trunkline_agentkit import Decoded, Native, Out, kind_of
 from trunkline_agentkit.environment import INCARNATION_MARK, SESSION_MARK
 from trunkline_agentkit.lines import LineTransport, WebSocketLines, connect_websocket
-from trunkline_agentkit.peer import SERVED_LIMIT, UNREAD_LIMIT, Peer, RequestRefusedError
+from trunkline_agentkit.peer import SERVED_LIMIT, Peer, RequestRefusedError
 from trunkline_agentkit.process import AgentProcess, start_process
 from trunkline_agentkit.recorder import Recorder, read_recording
+from trunkline_agentkit.unread import UNREAD_LIMIT
 from trunkline_testkit import eventually
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import new_session_id, uuid7_hex

@@ -16,7 +16,7 @@ async def test_everything_comes_once_in_order_and_then_the_end() -> None:
     unread = Unread()
     for kind in ("a", "b", "c"):
         await unread.put(native(1, kind))
-    await unread.end()
+    unread.end()
     assert [one.kind async for one in unread.messages()] == ["a", "b", "c"]
     assert [one.kind async for one in unread.messages()] == []
 
@@ -40,7 +40,7 @@ async def test_after_release_no_writer_waits(waiting: bool) -> None:
     put = asyncio.create_task(unread.put(native(5)))
     if waiting:
         await asyncio.wait({put}, timeout=0.05)
-    await unread.release()
+    unread.release()
     await asyncio.wait_for(put, 5)
-    await unread.end()
+    unread.end()
     assert len([one async for one in unread.messages()]) == 2
