@@ -1,6 +1,5 @@
 """What adapters are made of: protocols, process transport, translation, worker host."""
 
-from trunkline_agentkit.environment import find_program
 from trunkline_agentkit.exchange import Exchange, HttpResponse
 from trunkline_agentkit.framing import Decoded, LineSplitter, decode_line, frame, kind_of
 from trunkline_agentkit.lines import LineTransport, WebSocketLines, connect_websocket
@@ -8,6 +7,7 @@ from trunkline_agentkit.local import local_start
 from trunkline_agentkit.manifest import Manifest, load_manifest
 from trunkline_agentkit.peer import Peer, RequestRefusedError
 from trunkline_agentkit.process import AgentProcess, Exit
+from trunkline_agentkit.programs import find_program, program_output, program_version
 from trunkline_agentkit.protocol import (
     Abandonable,
     Adopting,
@@ -81,6 +81,8 @@ __all__ = [
     "load_all",
     "load_manifest",
     "local_start",
+    "program_output",
+    "program_version",
     "refuse_options",
     "translate",
     "unsupported",

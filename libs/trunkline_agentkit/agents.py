@@ -1,9 +1,9 @@
 """Which agents an adapter can run here, as far as it can be known without starting one."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -58,7 +58,7 @@ async def agents_of(adapter: BackendAdapter, source: Mapping[str, str] | None = 
     agent = Agent(
         name=adapter.name,
         title=manifest.title,
-        tested=manifest.tested_versions,
+        tested=manifest.tested,
         login=manifest.login,
         signed_in=signed_in(manifest.signs, source),
     )
@@ -67,45 +67,6 @@ async def agents_of(adapter: BackendAdapter, source: Mapping[str, str] | None = 
     except TrunklineError as error:
         return [msgspec.structs.replace(agent, error=ErrorInfo.of(error))]
     return [msgspec.structs.replace(agent, path=installed.path, version=installed.version)]
-
-
-class Profiled(Protocol):
-    """What the profiles of adapters have in common."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def login(self) -> str: ...
-    @property
-    def signs(self) -> tuple[str, ...]: ...
-
-
-P = TypeVar("P", bound=Profiled)
-
-
-def profiled_agents(
-    profiles: Mapping[str, P], program: Callable[[str, P], str], source: Mapping[str, str]
-) -> list[Agent]:
-    """One a profile, by name; `program` finds the path of its program, or raises TrunklineError saying how to install it."""
-    found: list[Agent] = []
-    for name, profile in sorted(profiles.items()):
-        path, error = None, None
-        try:
-            path = program(name, profile)
-        except TrunklineError as missing:
-            error = ErrorInfo.of(missing)
-        found.append(
-            Agent(
-                name=name,
-                title=profile.title,
-                profile=name,
-                path=path,
-                error=error,
-                login=profile.login,
-                signed_in=signed_in(profile.signs, source),
-            )
-        )
-    return found
 
 
 def signed_in(signs: Iterable[str], source: Mapping[str, str] | None = None) -> bool:

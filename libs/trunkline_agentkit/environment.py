@@ -72,24 +72,6 @@ def _matches(name: str, pattern: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
-def find_program(manifest: Manifest, source: Mapping[str, str] | None = None) -> str:
-    """The path of an agent's program: what `TRUNKLINE_PROGRAM_<NAME>` says, or the manifest's `program` on PATH.
-
-    Raises TrunklineError `agent_not_found`, saying how to install it.
-    """
-    source = os.environ if source is None else source
-    variable = f"TRUNKLINE_PROGRAM_{manifest.name.upper()}"
-    wanted = source.get(variable) or manifest.program
-    found = shutil.which(wanted, path=source.get("PATH", os.defpath)) if wanted else None
-    if found is None:
-        raise TrunklineError(
-            "agent_not_found",
-            f"{manifest.title}: program {wanted!r} is not installed; {manifest.install or 'install it'}, or set {variable}",
-            adapter=manifest.name,
-        )
-    return found
-
-
 def temporary_directory(session: str, base: Path | None = None) -> Path:
     """A private directory for a session's temporary files, made if it is missing, the same after a restart.
 

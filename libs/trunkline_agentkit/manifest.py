@@ -26,6 +26,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     protocol: str
     """What is spoken with the agent, in words: `stream-json over stdio`."""
     program: str = ""
+    binaries: tuple[str, ...] = ()
+    """Where an npm package has the program itself, below `node_modules`: patterns of paths, with `{platform}` as `linux-x64`."""
     way: Way = "native"
     install: str = ""
     """What to do where the program is missing; the end of an `agent_not_found` message."""
@@ -33,7 +35,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The command that signs in."""
     signs: tuple[str, ...] = ()
     """What shows that somebody signed in: variables as `$NAME`, files as `~/path` or `$NAME/path`. Never read."""
-    tested_versions: tuple[str, ...] = ()
+    tested: tuple[str, ...] = ()
+    """The versions that it was run and recorded with."""
     variables: tuple[str, ...] = ()
     """Names of environment variables that the agent gets from the worker's; a `*` at the end takes every name that starts so."""
     emulated: tuple[str, ...] = ()

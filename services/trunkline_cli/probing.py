@@ -1,9 +1,6 @@
 """Looking for the agents' programs, by every adapter that is installed here."""
 
 import asyncio
-import os
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -13,8 +10,6 @@ if TYPE_CHECKING:
     from trunkline_agentkit.protocol import BackendAdapter
 
 PROBE_S: Final = 20.0
-VERSION_S: Final = 15.0
-_VERSION: Final = re.compile(rb"\d+\.\d+(?:[.+-]?\w+)*")
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,30 +44,8 @@ async def _ask(adapter: "BackendAdapter") -> list[Found]:
 
 
 async def _with_version(agent: "Agent") -> "Agent":
+    from trunkline_agentkit.programs import program_version
+
     if agent.path is None or agent.version is not None:
         return agent
     return msgspec.structs.replace(agent, version=await program_version(agent.path))
-
-
-async def program_version(path: str) -> str | None:
-    """What a program says of its version; None where it says none in time."""
-    process = await asyncio.create_subprocess_exec(
-        path,
-        "--version",
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())},
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(VERSION_S):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        return None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    seen = _VERSION.search(output)
-    return seen.group().decode() if seen and process.returncode == 0 else None

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from trunkline_adapters.acp.adapter import AcpAdapter
-from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE
 from trunkline_adapters.acp.session import AcpSession
 from trunkline_agentkit import Fact, Native, Start, UserPrompt, local_start
 from trunkline_testkit import eventually
@@ -22,7 +21,7 @@ from trunkline_wire.turn import MessageAssistant, TurnCompleted
 
 STAND_IN = str(Path(__file__).parent / "acp_stand_in.py")
 STAND_IN_PROFILE = {
-    DIRECTORY_VARIABLE: str(Path(__file__).parent / "acp_profiles"),
+    "TRUNKLINE_ACP_PROFILES": str(Path(__file__).parent / "acp_profiles"),
     "TRUNKLINE_PROGRAM_ACP_STAND_IN": STAND_IN,
 }
 """With these the fake is an agent with a profile, `stand-in`."""

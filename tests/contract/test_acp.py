@@ -13,7 +13,6 @@ from tests.contract.acp_running import STAND_IN, STAND_IN_PROFILE, running
 from trunkline_adapters.acp import session
 from trunkline_adapters.acp.adapter import AcpAdapter
 from trunkline_adapters.acp.launch import until_loadable
-from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE
 from trunkline_agentkit import BackendAdapter, Piece, Start
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
 from trunkline_wire import TrunklineError
@@ -386,7 +385,7 @@ async def test_a_history_is_loaded_when_the_minute_of_its_beginning_is_over(
     profiles = tmp_path / "profiles"
     profiles.mkdir()
     (profiles / "stand-in.toml").write_text('command = ["none"]\nload_later = true\n')
-    source = {**STAND_IN_PROFILE, DIRECTORY_VARIABLE: str(profiles)}
+    source = {**STAND_IN_PROFILE, "TRUNKLINE_ACP_PROFILES": str(profiles)}
     async with running(tmp_path, "load", agent="stand-in", source=source) as agent:
         await agent.turn("first")
         native = agent.all(SessionInitialized)[0].native_session

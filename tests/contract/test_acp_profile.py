@@ -8,7 +8,6 @@ import pytest
 from tests.contract.acp_running import STAND_IN, running
 
 import trunkline_adapters.acp
-from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import SessionInitialized
 
@@ -25,7 +24,7 @@ def source(tmp_path: Path) -> Mapping[str, str]:
     (profiles / "my-agent.toml").write_text(shown)
     (programs / "my-agent").symlink_to(STAND_IN)
     return {
-        DIRECTORY_VARIABLE: str(profiles),
+        "TRUNKLINE_ACP_PROFILES": str(profiles),
         "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
         "MY_AGENT_KEY": "k-1",
         "OTHER_KEY": "k-2",

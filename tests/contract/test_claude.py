@@ -47,12 +47,12 @@ class TestClaude(AdapterContract):
     recordings = sorted(RECORDINGS.glob("*/native.jsonl"))
 
     def make_adapter(self) -> BackendAdapter:
-        return ClaudeAdapter({"PATH": os.environ["PATH"], "TRUNKLINE_CLAUDE_PATH": str(STAND_IN)})
+        return ClaudeAdapter({"PATH": os.environ["PATH"], "TRUNKLINE_PROGRAM_CLAUDE": str(STAND_IN)})
 
 
 @pytest.fixture
 def adapter_source(tmp_path: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_CLAUDE_PATH": str(STAND_IN)}
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_PROGRAM_CLAUDE": str(STAND_IN)}
 
 
 @asynccontextmanager

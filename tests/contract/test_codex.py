@@ -46,12 +46,12 @@ class TestCodex(AdapterContract):
     unknown: ClassVar[Mapping[str, Any]] = {"method": "thread/of/next/year", "params": {"threadId": "t"}}
 
     def make_adapter(self) -> BackendAdapter:
-        return CodexAdapter({"PATH": os.environ["PATH"], "TRUNKLINE_CODEX_PATH": str(STAND_IN)})
+        return CodexAdapter({"PATH": os.environ["PATH"], "TRUNKLINE_PROGRAM_CODEX": str(STAND_IN)})
 
 
 @pytest.fixture
 def adapter_source(tmp_path: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_CODEX_PATH": str(STAND_IN)}
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_PROGRAM_CODEX": str(STAND_IN)}
 
 
 @asynccontextmanager

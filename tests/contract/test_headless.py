@@ -15,7 +15,7 @@ from tests.unit.headless.recorded import RECORDINGS
 
 from trunkline_adapters.headless import session as session_module
 from trunkline_adapters.headless.adapter import HeadlessAdapter
-from trunkline_adapters.headless.profiles import Profile, profiles
+from trunkline_adapters.headless.profiles import PROFILES, Profile
 from trunkline_adapters.headless.session import HeadlessSession
 from trunkline_agentkit import BackendAdapter, Start, local_start
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
@@ -33,7 +33,7 @@ from trunkline_wire.turn import (
 from trunkline_wire.work import NativeMessage
 
 STAND_IN = Path(__file__).parent / "headless_stand_in.py"
-AGENTS = tuple(sorted(profiles()))
+AGENTS = tuple(sorted(PROFILES.shipped))
 
 
 def source(tmp_path: Path) -> dict[str, str]:
@@ -250,7 +250,7 @@ async def test_a_program_that_fails_ends_its_turn_and_not_the_session(tmp_path: 
 
 
 async def test_silence_ends_a_turn_but_not_while_a_tool_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient = msgspec.structs.replace(profiles()["gemini"], stall_s=0.5)
+    impatient = msgspec.structs.replace(PROFILES.shipped["gemini"], stall_s=0.5)
 
     def chosen(name: str | None, source: Mapping[str, str]) -> Profile:
         del name, source

@@ -52,7 +52,9 @@ def codex_source(
     own = home / ".codex"
     own.mkdir(parents=True, exist_ok=True)
     (own / "config.toml").write_text(CONFIG.format(model=model, url=api_url, auth=auth))
-    return agent_env(home, api_url, CODEX_HOME=str(own), OPENAI_API_KEY="scripted", TRUNKLINE_CODEX_PATH=str(program))
+    return agent_env(
+        home, api_url, CODEX_HOME=str(own), OPENAI_API_KEY="scripted", TRUNKLINE_PROGRAM_CODEX=str(program)
+    )
 
 
 @asynccontextmanager

@@ -36,7 +36,7 @@ class Bench:
     def __init__(self, home: Path, project: Path, api: ScriptedApi, program: Path) -> None:
         self.project = project
         self.api = api
-        self.source = agent_env(home, api.url, TRUNKLINE_CLAUDE_PATH=str(program), CLAUDE_CODE_MAX_RETRIES="2")
+        self.source = agent_env(home, api.url, TRUNKLINE_PROGRAM_CLAUDE=str(program), CLAUDE_CODE_MAX_RETRIES="2")
         self.adapter = ClaudeAdapter(self.source)
 
     @asynccontextmanager

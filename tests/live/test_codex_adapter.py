@@ -355,7 +355,7 @@ class TestCodex(AdapterContract):
     api_url: ClassVar[str] = ""
 
     def make_adapter(self) -> BackendAdapter:
-        return CodexAdapter({"PATH": "/usr/bin", "TRUNKLINE_CODEX_PATH": str(require("codex"))})
+        return CodexAdapter({"PATH": "/usr/bin", "TRUNKLINE_PROGRAM_CODEX": str(require("codex"))})
 
     def source(self, tmp_path: Path) -> dict[str, str]:
         return codex_source(tmp_path / "home", self.api_url, require("codex"))

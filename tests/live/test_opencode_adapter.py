@@ -8,7 +8,7 @@ import pytest
 from tests.live.opencode_bench import PATIENCE, Bench, allow
 
 from trunkline_adapters.opencode.native import PASSING, TRANSLATED, is_known
-from trunkline_adapters.opencode.profiles import profiles
+from trunkline_adapters.opencode.profiles import PROFILES
 from trunkline_agentkit import Piece
 from trunkline_testkit import eventually
 from trunkline_testkit.agents import AGENTS, require
@@ -48,7 +48,7 @@ async def test_a_conversation(bench: Bench) -> None:
         assert agent.all(MessageUser) == [], "the log has our prompts already"
         initialized = await agent.wait(SessionInitialized)
         assert initialized.version == AGENTS[bench.agent].version
-        assert initialized.mode == profiles()[bench.agent].mode
+        assert initialized.mode == PROFILES.shipped[bench.agent].mode
         assert [model.id for model in initialized.models if model.current] == ["scripted/scripted"]
 
         await agent.say("SCENARIO=bash CMD=touch allowed", "cmd_2")
@@ -178,7 +178,7 @@ async def test_no_secret_is_in_messages_or_recordings(bench: Bench, tmp_path: Pa
         await agent.session.decide(asked.ask, allow(asked.ask))
         await agent.wait(TurnCompleted, 1, PATIENCE)
         said = b"".join(native.raw for native in agent.natives) + recording.read_bytes()
-        variable = profiles()[bench.agent].password_variable.encode()
+        variable = PROFILES.shipped[bench.agent].password_variable.encode()
         assert variable + b"=[redacted]" in said
         assert b'"apiKey":"scripted"' not in said
         assert b'"apiKey":"[redacted]"' in said
@@ -196,7 +196,7 @@ async def test_nothing_came_to_the_protocol_that_the_adapter_does_not_know(bench
             if "properties" in schema.get("properties", {})
         }
         assert len(types) > 60
-        profile = profiles()[bench.agent]
+        profile = PROFILES.shipped[bench.agent]
         strange = {name for name in types if name not in TRANSLATED | PASSING and not is_known(name, profile)}
         assert strange == set()
 

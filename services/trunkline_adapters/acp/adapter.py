@@ -7,11 +7,12 @@ from typing import Final
 import msgspec
 
 from trunkline_adapters.acp import launch
-from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE, profiles
+from trunkline_adapters.acp.profiles import PROFILES
 from trunkline_adapters.acp.session import AcpSession
 from trunkline_adapters.acp.translate import AcpTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
-from trunkline_agentkit.agents import Agent, profiled_agents
+from trunkline_agentkit.agents import Agent
+from trunkline_agentkit.profiles import profiled_program
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities
 
@@ -67,27 +68,11 @@ class AcpAdapter:
 
     async def probe(self) -> Installed:
         """The first agent that is installed, of those with a profile."""
-        known = profiles(self._source.get(DIRECTORY_VARIABLE))
-        for name, profile in sorted(known.items()):
-            try:
-                found = launch.program(name, profile, self.manifest, self._source)
-            except TrunklineError:
-                continue
-            return Installed(path=found[0])
-        raise TrunklineError(
-            "agent_not_found",
-            f"none of the known ACP agents is installed ({', '.join(sorted(known))}); any other runs with `--command`",
-            adapter=self.name,
-        )
+        return PROFILES.probe(self.manifest, self._source)
 
     async def agents(self) -> list[Agent]:
         """One a profile."""
-        source = self._source
-        return profiled_agents(
-            profiles(source.get(DIRECTORY_VARIABLE)),
-            lambda name, profile: launch.program(name, profile, self.manifest, source)[0],
-            source,
-        )
+        return PROFILES.agents(self.manifest, self._source)
 
     async def close(self) -> None:
         pass
@@ -96,9 +81,9 @@ class AcpAdapter:
         refuse_options(self, start.options)
         launch.check(start.options)
         chosen = launch.choose(start, self._source)
-        argv = launch.program(start.agent, chosen, self.manifest, self._source)
+        path = profiled_program(self.manifest, start.agent, chosen, self._source)
         start = msgspec.structs.replace(start, environment=launch.environment(start, chosen, self._source))
-        process = await start.launch(argv, environment=start.environment)
+        process = await start.launch([path, *chosen.command[1:]], environment=start.environment)
         session = AcpSession(process, AcpTranslator(start.context, chosen), chosen, start)
         await session.open()
         return session

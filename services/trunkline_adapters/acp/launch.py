@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from trunkline_adapters.acp.native import VERSION
-from trunkline_adapters.acp.profiles import NO_PROFILE, Profile, profile
-from trunkline_agentkit import Manifest, Start, find_program
+from trunkline_adapters.acp.profiles import NO_PROFILE, PROFILES, Profile
+from trunkline_agentkit import Start
 from trunkline_agentkit.environment import named_variables
 from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text
 from trunkline_wire import TrunklineError
@@ -40,7 +40,7 @@ def check(options: SessionOptions) -> None:
 def choose(start: Start, source: Mapping[str, str]) -> Profile:
     """The profile of the agent that is asked for. Raises TrunklineError `bad_params` where neither agent nor command is named."""
     command: list[str] = start.options.native.get("command", [])
-    chosen = NO_PROFILE if start.agent is None else profile(start.agent, source)
+    chosen = NO_PROFILE if start.agent is None else PROFILES.get(start.agent, source)
     if command:
         chosen = msgspec.structs.replace(chosen, command=tuple(command))
     if not chosen.command:
@@ -51,25 +51,6 @@ def choose(start: Start, source: Mapping[str, str]) -> Profile:
             else f"the profile of {start.agent!r} names no command: give one with `--command`",
         )
     return chosen
-
-
-def program(name: str | None, chosen: Profile, manifest: Manifest, source: Mapping[str, str]) -> list[str]:
-    """The command with its program's path; `TRUNKLINE_PROGRAM_ACP_<AGENT>` names another program.
-
-    Raises TrunklineError `agent_not_found`, saying how to install it.
-    """
-    known = name.replace("-", "_") if name is not None else "command"
-    found = find_program(
-        Manifest(
-            name=f"{manifest.name}_{known}",
-            title=chosen.title,
-            protocol=manifest.protocol,
-            program=chosen.command[0],
-            install=chosen.install,
-        ),
-        source,
-    )
-    return [found, *chosen.command[1:]]
 
 
 def environment(start: Start, chosen: Profile, source: Mapping[str, str]) -> dict[str, str]:

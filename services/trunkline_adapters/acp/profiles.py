@@ -3,20 +3,12 @@
 The core asks a profile, never who the agent is. Files in the directory that `TRUNKLINE_ACP_PROFILES` names come on top.
 """
 
-import functools
-import os
 import re
-import tomllib
-from collections.abc import Mapping
-from importlib import resources
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from trunkline_wire import TrunklineError
-
-DIRECTORY_VARIABLE: Final = "TRUNKLINE_ACP_PROFILES"
+from trunkline_agentkit.profiles import AgentProfile, Profiles
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,23 +18,11 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     value: str
 
 
-class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an agent is started, and where it departs from the protocol."""
 
-    title: str = "ACP agent"
-    command: tuple[str, ...] = ()
-    install: str = ""
-    """What to do where the program is missing."""
-    login: str = ""
-    """What to do where the agent wants a login: a command to run."""
-    signs: tuple[str, ...] = ()
-    """What shows that somebody signed in: variables as `$NAME`, files as `~/path` or `$NAME/path`."""
     unproved: str = ""
     """Why nothing of it was run: then the profile is as the agent's documentation says."""
-    variables: tuple[str, ...] = ()
-    """Names of environment variables that the agent gets from the worker's; a `*` at the end takes every name that starts so."""
-    environment: dict[str, str] = {}
-    """Variables that the agent always gets, unless the session's options say otherwise."""
     temporary: tuple[str, ...] = ()
     """Variables beside TMPDIR that name the session's directory for temporary files to it."""
     names: tuple[str, ...] = ()
@@ -96,42 +76,17 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return any(method.startswith(name[:-1]) if name.endswith("*") else method == name for name in self.silent)
 
 
-NO_PROFILE: Final = Profile()
+def _check(profile: Profile) -> None:
+    for pattern in (profile.mode_chunk, profile.notice_chunk, profile.error_chunk, profile.silent_chunk):
+        re.compile(pattern or "")
 
 
-def profile(name: str, source: Mapping[str, str] | None = None) -> Profile:
-    """Raises TrunklineError `bad_params` for a name that there is no profile of, listing those that there are."""
-    known = profiles((os.environ if source is None else source).get(DIRECTORY_VARIABLE))
-    if name not in known:
-        raise TrunklineError("bad_params", f"there is no ACP agent {name!r}; there are: {', '.join(sorted(known))}")
-    return known[name]
+PROFILES: Final = Profiles(Profile, "trunkline_adapters.acp", "TRUNKLINE_ACP_PROFILES", check=_check)
+NO_PROFILE: Final = Profile(title="ACP agent")
 
 
 def named_by(agent: str | None) -> Profile | None:
     """The profile of an agent that calls itself so."""
     if agent is None:
         return None
-    return next((one for one in profiles(None).values() if agent in one.names), None)
-
-
-@functools.cache
-def profiles(directory: str | None = None) -> Mapping[str, Profile]:
-    """All profiles by name. Raises TrunklineError `bad_settings` naming the file that is none."""
-    found = {
-        file.name.removesuffix(".toml"): _read(file.name, file.read_text())
-        for file in resources.files("trunkline_adapters.acp").joinpath("profiles").iterdir()
-        if file.name.endswith(".toml")
-    }
-    if directory is not None:
-        found |= {path.stem: _read(str(path), path.read_text()) for path in sorted(Path(directory).glob("*.toml"))}
-    return found
-
-
-def _read(name: str, content: str) -> Profile:
-    try:
-        found = msgspec.convert(tomllib.loads(content), Profile)
-        for pattern in (found.mode_chunk, found.notice_chunk, found.error_chunk, found.silent_chunk):
-            re.compile(pattern or "")
-    except (msgspec.ValidationError, tomllib.TOMLDecodeError, re.error) as error:
-        raise TrunklineError("bad_settings", f"{name!r} is not a profile of an ACP agent: {error}") from error
-    return found
+    return next((one for one in PROFILES.shipped.values() if agent in one.names), None)

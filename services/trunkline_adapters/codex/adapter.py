@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import platform
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -16,7 +14,16 @@ from trunkline_adapters.codex.exec_session import ExecSession
 from trunkline_adapters.codex.link import Link, ProcessLink, SocketLink
 from trunkline_adapters.codex.session import CodexSession
 from trunkline_adapters.codex.translate import CodexTranslator
-from trunkline_agentkit import Context, Installed, Start, find_program, load_manifest, refuse_options
+from trunkline_agentkit import (
+    Context,
+    Installed,
+    Start,
+    find_program,
+    load_manifest,
+    program_output,
+    program_version,
+    refuse_options,
+)
 from trunkline_agentkit.history import HistoryFile, Line
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities, SessionOptions
@@ -51,8 +58,6 @@ CAPABILITIES: Final = Capabilities(
         "native",
     ),
 )
-PATH_VARIABLE: Final = "TRUNKLINE_CODEX_PATH"
-_DEADLINE: Final = 20.0
 
 
 class CodexAdapter:
@@ -90,8 +95,7 @@ class CodexAdapter:
 
     async def probe(self) -> Installed:
         path = self.program()
-        words = (await _output(path, "--version")).split()
-        return Installed(path=path, version=words[-1] if words else None)
+        return Installed(path=path, version=await program_version(path, self._source))
 
     async def drift(self) -> list[str]:
         """What the installed Codex's protocol has that was not reviewed, and what it lacks, by the schema that it generates.
@@ -100,7 +104,9 @@ class CodexAdapter:
         """
         path = self.program()
         with tempfile.TemporaryDirectory(prefix="trunkline-") as folder:
-            await _output(path, "app-server", "generate-json-schema", "--experimental", "--out", folder)
+            await program_output(
+                path, "app-server", "generate-json-schema", "--experimental", "--out", folder, source=self._source
+            )
             names = await asyncio.to_thread(_names_in, Path(folder))
         return drift.lines(names)
 
@@ -108,24 +114,8 @@ class CodexAdapter:
         pass
 
     def program(self) -> str:
-        """The CLI's path: `TRUNKLINE_CODEX_PATH`, PATH, or the binary of an npm package beside a directory of PATH.
-
-        Raises TrunklineError `agent_not_found`, saying how to install it.
-        """
-        source = os.environ if self._source is None else self._source
-        if wanted := source.get(PATH_VARIABLE):
-            if (found := shutil.which(wanted, path=source.get("PATH", os.defpath))) is None:
-                raise TrunklineError(
-                    "agent_not_found", f"{PATH_VARIABLE} is {wanted!r}, which is no program: correct it"
-                )
-            return found
-        try:
-            return find_program(self.manifest, source)
-        except TrunklineError:
-            # With `npm install --ignore-scripts`, or without Node, the package's own launcher is of no use.
-            if (binary := _platform_binary(source)) is not None:
-                return binary
-            raise
+        """The CLI's path. Raises TrunklineError `agent_not_found`, saying how to install it."""
+        return find_program(self.manifest, self._source)
 
     async def _start(self, start: Start) -> CodexSession | ExecSession:
         refuse_options(self, start.options)
@@ -149,7 +139,9 @@ class CodexAdapter:
         key = (path, (await asyncio.to_thread(os.stat, path)).st_mtime_ns)
         if key not in self._serves:
             # A Codex without it takes the word for a prompt, and shows its own help.
-            self._serves[key] = "generate-json-schema" in await _output(path, "app-server", "--help")
+            self._serves[key] = "generate-json-schema" in await program_output(
+                path, "app-server", "--help", source=self._source
+            )
         return self._serves[key]
 
 
@@ -160,44 +152,9 @@ def _own_version() -> str:
         return "0"
 
 
-def _platform_binary(source: Mapping[str, str]) -> str | None:
-    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine().lower())
-    system = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}.get(platform.system())
-    package = f"codex-{system}-{machine}"
-    for directory in source.get("PATH", os.defpath).split(os.pathsep):
-        here = Path(directory)
-        # npm's prefixes: <prefix>/bin beside <prefix>/lib/node_modules, and node_modules/.bin inside a project.
-        for modules in (here.parent / "lib" / "node_modules", here.parent):
-            for root in (modules, modules / "@openai" / "codex" / "node_modules"):
-                for candidate in sorted((root / "@openai" / package).glob("vendor/*/bin/codex")):
-                    if os.access(candidate, os.X_OK):
-                        return str(candidate)
-    return None
-
-
 def _names_in(folder: Path) -> drift.Names:
     try:
         files = {name: json.loads((folder / name).read_bytes()) for name in [*drift.FILES.values(), drift.BUNDLE]}
         return drift.names_of(files)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise TrunklineError("agent_failed", "this Codex does not describe its protocol in a known form") from error
-
-
-async def _output(path: str, *arguments: str) -> str:
-    """What the CLI prints; nothing where it fails or takes too long."""
-    process = await asyncio.create_subprocess_exec(
-        path,
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())},
-    )
-    try:
-        async with asyncio.timeout(_DEADLINE):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return ""
-    return output.decode(errors="replace") if process.returncode == 0 else ""

@@ -8,11 +8,12 @@ from typing import Final
 import msgspec
 
 from trunkline_adapters.headless import launch
-from trunkline_adapters.headless.profiles import DIRECTORY_VARIABLE, profiles
+from trunkline_adapters.headless.profiles import PROFILES
 from trunkline_adapters.headless.session import HeadlessSession
 from trunkline_adapters.headless.translate import HeadlessTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
-from trunkline_agentkit.agents import Agent, profiled_agents
+from trunkline_agentkit.agents import Agent
+from trunkline_agentkit.profiles import profiled_program
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities
 
@@ -53,24 +54,11 @@ class HeadlessAdapter:
 
     async def probe(self) -> Installed:
         """The first agent that is installed, of those with a profile."""
-        agents = await self.agents()
-        for agent in agents:
-            if agent.path is not None:
-                return Installed(path=agent.path)
-        raise TrunklineError(
-            "agent_not_found",
-            f"none of the known headless agents is installed ({', '.join(agent.name for agent in agents)})",
-            adapter=self.name,
-        )
+        return PROFILES.probe(self.manifest, self._source)
 
     async def agents(self) -> list[Agent]:
         """One a profile."""
-        source = self._source
-        return profiled_agents(
-            profiles(source.get(DIRECTORY_VARIABLE)),
-            lambda name, profile: launch.program(name, profile, self.manifest, source),
-            source,
-        )
+        return PROFILES.agents(self.manifest, self._source)
 
     async def close(self) -> None:
         pass
@@ -79,7 +67,7 @@ class HeadlessAdapter:
         """Nothing runs before the first prompt: what can be known of its trouble is said here."""
         refuse_options(self, start.options)
         chosen = launch.choose(start, self._source)
-        path = launch.program(start.agent, chosen, self.manifest, self._source)
+        path = profiled_program(self.manifest, start.agent, chosen, self._source)
         if not await asyncio.to_thread(os.access, start.cwd, os.X_OK):
             raise TrunklineError("bad_directory", f"directory {start.cwd!r} does not exist or can't be entered")
         start = msgspec.structs.replace(start, environment=launch.environment(start, chosen, self._source))

@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from trunkline_adapters.headless.profiles import Profile, profile
-from trunkline_agentkit import Manifest, Start, find_program, unsupported
+from trunkline_adapters.headless.profiles import PROFILES, Profile
+from trunkline_agentkit import Start, unsupported
 from trunkline_agentkit.environment import named_variables
 from trunkline_agentkit.prompts import as_text
 from trunkline_wire import TrunklineError
@@ -35,7 +35,7 @@ def choose(start: Start, source: Mapping[str, str]) -> Profile:
         given = options.native.get(name, [])
         if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
             raise TrunklineError("bad_params", f"{name!r} must be a list of texts")
-    chosen = profile(start.agent, source)
+    chosen = PROFILES.get(start.agent, source)
     if command := options.native.get("command"):
         chosen = msgspec.structs.replace(chosen, command=tuple(command))
     _check(start, chosen)
@@ -66,24 +66,6 @@ def check_mode(chosen: Profile, mode: str) -> None:
         raise unsupported("mode_switching", f"{chosen.title} has no modes, so {mode!r} can't be set")
     if mode not in chosen.modes:
         raise TrunklineError("bad_params", f"mode {mode!r} is unknown; there are: {', '.join(chosen.modes)}")
-
-
-def program(name: str | None, chosen: Profile, manifest: Manifest, source: Mapping[str, str]) -> str:
-    """The program's path; `TRUNKLINE_PROGRAM_HEADLESS_<AGENT>` names another.
-
-    Raises TrunklineError `agent_not_found`, saying how to install it.
-    """
-    known = (name or "command").replace("-", "_")
-    return find_program(
-        Manifest(
-            name=f"{manifest.name}_{known}",
-            title=chosen.title,
-            protocol=manifest.protocol,
-            program=chosen.command[0],
-            install=chosen.install,
-        ),
-        source,
-    )
 
 
 def environment(start: Start, chosen: Profile, source: Mapping[str, str]) -> dict[str, str]:

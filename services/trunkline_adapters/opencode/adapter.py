@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from trunkline_adapters.opencode import launch
-from trunkline_adapters.opencode.profiles import DEFAULT, DIRECTORY_VARIABLE, Profile, profile, profiles
+from trunkline_adapters.opencode.profiles import DEFAULT, PROFILES, Profile
 from trunkline_adapters.opencode.server import OwnServer, Server, SharedServer, new_password
 from trunkline_adapters.opencode.session import OpenCodeSession
 from trunkline_adapters.opencode.translate import OpenCodeTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
-from trunkline_agentkit.agents import Agent, profiled_agents
-from trunkline_wire import TrunklineError
+from trunkline_agentkit.agents import Agent
+from trunkline_agentkit.profiles import profiled_program
 from trunkline_wire.session import Capabilities
 
 CAPABILITIES: Final = Capabilities(
@@ -47,7 +47,6 @@ CAPABILITIES: Final = Capabilities(
         "native",
     ),
 )
-_DEADLINE: Final = 30.0
 
 
 class OpenCodeAdapter:
@@ -74,26 +73,12 @@ class OpenCodeAdapter:
         return await self._start(start)
 
     async def probe(self) -> Installed:
-        """The default agent's program, or the first of another that is installed."""
-        missing: TrunklineError | None = None
-        known = profiles(self._source.get(DIRECTORY_VARIABLE))
-        for name in sorted(known, key=lambda one: one != DEFAULT):
-            try:
-                path = launch.program(name, known[name], self.manifest, self._source)
-            except TrunklineError as error:
-                missing = missing or error
-                continue
-            return Installed(path=path, version=await _version(path, self._source))
-        raise missing or TrunklineError("agent_not_found", "there is no profile of an agent", adapter=self.name)
+        """The first agent that is installed, of those with a profile."""
+        return PROFILES.probe(self.manifest, self._source)
 
     async def agents(self) -> list[Agent]:
         """One a profile."""
-        source = self._source
-        return profiled_agents(
-            profiles(source.get(DIRECTORY_VARIABLE)),
-            lambda name, profile: launch.program(name, profile, self.manifest, source),
-            source,
-        )
+        return PROFILES.agents(self.manifest, self._source)
 
     async def close(self) -> None:
         pass
@@ -101,7 +86,7 @@ class OpenCodeAdapter:
     async def _start(self, start: Start) -> OpenCodeSession:
         refuse_options(self, start.options)
         launch.check(start.options)
-        chosen = profile(start.agent, self._source)
+        chosen = PROFILES.get(start.agent or DEFAULT, self._source)
         attempts = start.options.native.get("attempts", launch.ATTEMPTS)
         translator = OpenCodeTranslator(start.context, CAPABILITIES, chosen, attempts)
         session = OpenCodeSession(start, await self._server(start, chosen), translator, chosen)
@@ -112,7 +97,7 @@ class OpenCodeAdapter:
         native = start.options.native
         address = native.get("server")
         if address is None:
-            path = launch.program(start.agent, chosen, self.manifest, self._source)
+            path = profiled_program(self.manifest, start.agent or DEFAULT, chosen, self._source)
             password = new_password()
             environment = launch.environment(start, chosen, password, self._source)
             return OwnServer(start, path, chosen, password, environment)
@@ -120,24 +105,3 @@ class OpenCodeAdapter:
         launch.check_address(address, secret=file is not None)
         password = None if file is None else await asyncio.to_thread(launch.read_password, file)
         return SharedServer(start, chosen, address, native.get("user"), password)
-
-
-async def _version(path: str, source: Mapping[str, str]) -> str | None:
-    """What `--version` prints; None where it fails or takes too long."""
-    process = await asyncio.create_subprocess_exec(
-        path,
-        "--version",
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: source[name] for name in ("PATH", "HOME", "TMPDIR") if name in source},
-    )
-    try:
-        async with asyncio.timeout(_DEADLINE):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return None
-    words = output.decode(errors="replace").split()
-    return words[-1] if words and process.returncode == 0 else None

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from trunkline_adapters.opencode.profiles import Profile
-from trunkline_agentkit import Manifest, Start, find_program
+from trunkline_agentkit import Start
 from trunkline_agentkit.environment import named_variables
 from trunkline_agentkit.fields import Obj, as_obj, items, obj, text
 from trunkline_wire import TrunklineError
@@ -57,22 +57,6 @@ def check(options: SessionOptions) -> None:
         given = options.native.get(name)
         if given is not None and (not isinstance(given, kind) or isinstance(given, bool)):
             raise TrunklineError("bad_params", f"native option {name!r} must be of type {kind.__name__!r}")
-
-
-def program(name: str | None, chosen: Profile, manifest: Manifest, source: Mapping[str, str]) -> str:
-    """The program's path; `TRUNKLINE_PROGRAM_OPENCODE`, or `TRUNKLINE_PROGRAM_OPENCODE_<AGENT>`, names another.
-
-    Raises TrunklineError `agent_not_found`, saying how to install it.
-    """
-    suffix = "" if name is None or name == manifest.name else f"_{name.replace('-', '_')}"
-    wanted = Manifest(
-        name=f"{manifest.name}{suffix}",
-        title=chosen.title,
-        protocol=manifest.protocol,
-        program=chosen.program,
-        install=chosen.install,
-    )
-    return find_program(wanted, source)
 
 
 def environment(start: Start, chosen: Profile, password: str, source: Mapping[str, str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from trunkline_adapters.opencode.native import (
     session_of,
     stream_of,
 )
-from trunkline_adapters.opencode.profiles import DEFAULT, Profile, profiles
+from trunkline_adapters.opencode.profiles import DEFAULT, PROFILES, Profile
 from trunkline_adapters.opencode.state import Ask, Beginning, Known, Learned, State, Turn, fact, passing
 from trunkline_agentkit.fields import Obj, as_obj, obj, text, whole
 from trunkline_agentkit.protocol import Context, Out
@@ -41,7 +41,7 @@ class OpenCodeTranslator:
     ) -> None:
         self._state = State(
             context=context,
-            profile=profile or profiles()[DEFAULT],
+            profile=profile or PROFILES.shipped[DEFAULT],
             capabilities=capabilities,
             attempts=attempts,
         )

@@ -1,11 +1,11 @@
-"""An agent's environment, its manifest, its program, its directory for temporary files."""
+"""An agent's environment, its manifest, its directory for temporary files."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from trunkline_agentkit.environment import build_environment, find_program, temporary_directory
+from trunkline_agentkit.environment import build_environment, temporary_directory
 from trunkline_agentkit.manifest import Manifest, load_manifest
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import new_session_id
@@ -46,17 +46,6 @@ def test_the_environment_is_what_is_named_and_nothing_else(tmp_path: Path) -> No
         "TRUNKLINE_SESSION": "ses",
         "TRUNKLINE_INCARNATION": "inc",
     }
-
-
-def test_a_program_is_found_by_its_variable_or_on_the_path(tmp_path: Path) -> None:
-    program = tmp_path / "xprog"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    assert find_program(MANIFEST, {"PATH": str(tmp_path)}) == str(program)
-    assert find_program(MANIFEST, {"PATH": "/nowhere", "TRUNKLINE_PROGRAM_X": str(program)}) == str(program)
-    with pytest.raises(TrunklineError, match=r"get it, or set TRUNKLINE_PROGRAM_X") as refused:
-        find_program(MANIFEST, {"PATH": "/nowhere"})
-    assert refused.value.code == "agent_not_found"
 
 
 def test_a_directory_for_temporary_files_is_private_and_stays(tmp_path: Path) -> None:

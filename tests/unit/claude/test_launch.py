@@ -168,15 +168,6 @@ def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
     return path
 
 
-def test_where_the_program_is_looked_up(tmp_path: Path) -> None:
-    on_path = program(tmp_path / "bin" / "claude")
-    other = program(tmp_path / "other" / "claude-next")
-    source = {"PATH": str(on_path.parent)}
-    assert ClaudeAdapter(source).program() == str(on_path)
-    assert ClaudeAdapter(source | {"TRUNKLINE_CLAUDE_PATH": str(other)}).program() == str(other)
-    assert ClaudeAdapter(source | {"TRUNKLINE_PROGRAM_CLAUDE": str(other)}).program() == str(other)
-
-
 def test_an_install_without_scripts_still_has_its_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("platform.system", lambda: "Linux")
@@ -193,12 +184,12 @@ def test_a_missing_program_says_how_to_get_it() -> None:
     with pytest.raises(TrunklineError, match=r"npm install -g @anthropic-ai/claude-code@2\.1\.332") as error:
         ClaudeAdapter({"PATH": "/nonexistent"}).program()
     assert error.value.code == "agent_not_found"
-    with pytest.raises(TrunklineError, match="TRUNKLINE_CLAUDE_PATH") as error:
-        ClaudeAdapter({"PATH": "/nonexistent", "TRUNKLINE_CLAUDE_PATH": "/no/claude"}).program()
+    with pytest.raises(TrunklineError, match="TRUNKLINE_PROGRAM_CLAUDE") as error:
+        ClaudeAdapter({"PATH": "/nonexistent", "TRUNKLINE_PROGRAM_CLAUDE": "/no/claude"}).program()
     assert error.value.code == "agent_not_found"
 
 
 async def test_the_program_tells_its_version(tmp_path: Path) -> None:
     path = program(tmp_path / "claude", "#!/bin/sh\necho '2.1.332 (Claude Code)'\n")
-    found = await ClaudeAdapter({"TRUNKLINE_CLAUDE_PATH": str(path), "PATH": "/bin"}).probe()
+    found = await ClaudeAdapter({"TRUNKLINE_PROGRAM_CLAUDE": str(path), "PATH": "/bin"}).probe()
     assert (found.path, found.version) == (str(path), "2.1.332")

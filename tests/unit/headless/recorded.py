@@ -8,7 +8,7 @@ import msgspec
 from tests.unit.claude.recorded import CONTEXT, matches, read, whole
 
 from trunkline_adapters.headless.native import kind_of
-from trunkline_adapters.headless.profiles import profile
+from trunkline_adapters.headless.profiles import PROFILES
 from trunkline_adapters.headless.translate import HeadlessTranslator
 from trunkline_agentkit import Fact, Out
 
@@ -34,7 +34,7 @@ def agent_of(path: Path) -> str:
 
 
 def new_translator(agent: str) -> HeadlessTranslator:
-    return HeadlessTranslator(CONTEXT, profile(agent, {}))
+    return HeadlessTranslator(CONTEXT, PROFILES.get(agent, {}))
 
 
 def replay_file(path: Path) -> tuple[list[Step], HeadlessTranslator]:

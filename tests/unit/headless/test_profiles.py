@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import trunkline_adapters.headless
-from trunkline_adapters.headless.profiles import Profile, profile, profiles
+from trunkline_adapters.headless.profiles import PROFILES, Profile
 from trunkline_wire import TrunklineError
 
 HERE = Path(trunkline_adapters.headless.__file__).parent
@@ -14,12 +14,12 @@ NAMES = ("amp", "cline", "continue", "cursor", "gemini", "qwen")
 
 
 def test_the_agents_that_are_promised_have_profiles() -> None:
-    assert tuple(sorted(profiles())) == NAMES
+    assert tuple(sorted(PROFILES.shipped)) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_profile_says_how_to_start_install_and_sign_in(name: str) -> None:
-    found = profile(name, {})
+    found = PROFILES.get(name, {})
     assert found.title
     assert found.command
     assert found.install
@@ -32,10 +32,12 @@ def test_the_readme_says_of_each_profile_what_the_profile_says() -> None:
         r"^\| (\w+) \| ([\w-]+) \| ([\w.]+) \| (\w+) \| (yes|no) \|", (HERE / "README.md").read_text(), re.MULTILINE
     )
     said = {
-        name: (dialect, "" if tested == "never" else tested, prompt, up == "yes")
+        name: (dialect, () if tested == "never" else (tested,), prompt, up == "yes")
         for name, dialect, tested, prompt, up in rows
     }
-    assert said == {name: (one.dialect, one.tested, one.prompt, bool(one.resume)) for name, one in profiles().items()}
+    assert said == {
+        name: (one.dialect, one.tested, one.prompt, bool(one.resume)) for name, one in PROFILES.shipped.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -52,14 +54,14 @@ def test_the_readme_says_of_each_profile_what_the_profile_says() -> None:
 def test_a_file_that_is_no_profile_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "mine.toml").write_text(content)
     with pytest.raises(TrunklineError, match=re.escape("mine.toml")) as refused:
-        profile("mine", {"TRUNKLINE_HEADLESS_PROFILES": str(tmp_path)})
+        PROFILES.get("mine", {"TRUNKLINE_HEADLESS_PROFILES": str(tmp_path)})
     assert refused.value.code == "bad_settings"
 
 
 def test_the_readmes_example_is_a_profile(tmp_path: Path) -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)
     (tmp_path / "mine.toml").write_text(example)
-    found = profile("mine", {"TRUNKLINE_HEADLESS_PROFILES": str(tmp_path)})
+    found = PROFILES.get("mine", {"TRUNKLINE_HEADLESS_PROFILES": str(tmp_path)})
     assert found.capabilities.resume
     assert found.capabilities.mode_switching
     assert not found.capabilities.permissions
@@ -74,7 +76,7 @@ def test_the_readmes_example_is_a_profile(tmp_path: Path) -> None:
     ],
 )
 def test_an_error_is_told_by_what_it_says(said: str, code: str) -> None:
-    failure = profile("gemini", {}).failure(said)
+    failure = PROFILES.get("gemini", {}).failure(said)
     assert failure.code == code
     assert said in failure.message
 

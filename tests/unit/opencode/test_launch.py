@@ -10,7 +10,7 @@ from trunkline_adapters.opencode import launch, replies
 from trunkline_adapters.opencode.choices import Choices
 from trunkline_adapters.opencode.content import COMMAND, block_of, native_parts
 from trunkline_adapters.opencode.errors import error_info, refusal
-from trunkline_adapters.opencode.profiles import profile
+from trunkline_adapters.opencode.profiles import PROFILES
 from trunkline_adapters.opencode.state import Ask
 from trunkline_adapters.opencode.translate_session import learned
 from trunkline_agentkit import AgentProcess, HttpResponse, Start
@@ -51,7 +51,7 @@ def _start(**options: Any) -> Start:
 
 def test_the_password_is_in_the_servers_environment_under_its_profiles_name() -> None:
     found = launch.environment(
-        _start(), profile("kilo", {}), "s3cret", {"KILO_X": "1", "OPENCODE_X": "2", "OTHER": "3"}
+        _start(), PROFILES.get("kilo", {}), "s3cret", {"KILO_X": "1", "OPENCODE_X": "2", "OTHER": "3"}
     )
     assert found == {
         "TMPDIR": "/tmp/session",
@@ -61,7 +61,9 @@ def test_the_password_is_in_the_servers_environment_under_its_profiles_name() ->
         "KILO_SERVER_PASSWORD": "s3cret",
         "KILO_SERVER_USERNAME": "kilo",
     }
-    assert launch.environment(_start(), profile(None, {}), "s3cret", {})["OPENCODE_SERVER_PASSWORD"] == "s3cret"
+    assert (
+        launch.environment(_start(), PROFILES.get("opencode", {}), "s3cret", {})["OPENCODE_SERVER_PASSWORD"] == "s3cret"
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def _choices() -> Choices:
     translator = new_translator()
     for request, body in (("GET /config/providers", CATALOGUE), ("GET /agent", AGENTS)):
         assert learned(translator.state, request, body)
-    return Choices(translator, profile(None, {}))
+    return Choices(translator, PROFILES.get("opencode", {}))
 
 
 def test_models_are_named_with_their_provider_or_alone_where_one_has_them() -> None:

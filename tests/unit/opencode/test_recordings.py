@@ -10,7 +10,7 @@ from tests.unit.claude.recorded import read
 from tests.unit.opencode.recorded import RECORDINGS, Step, compare, new_translator, replay_file
 
 from trunkline_adapters.opencode.native import TRANSLATED, event_of, is_known, stream_of
-from trunkline_adapters.opencode.profiles import profiles
+from trunkline_adapters.opencode.profiles import PROFILES
 from trunkline_adapters.opencode.translate import OpenCodeTranslator
 from trunkline_agentkit import Fact, Piece
 from trunkline_wire.work import NativeMessage
@@ -45,7 +45,7 @@ def test_nothing_raises_nothing_disappears_nothing_is_unknown(path: Path) -> Non
         where = f"line {step.line}: {step.kind}"
         event = str(event_of(step.message).get("type"))
         if not step.out and stream_of(step.message) == "/event" and "data" in step.message:
-            assert event in TRANSLATED or is_known(event, profiles()["opencode"]), where
+            assert event in TRANSLATED or is_known(event, PROFILES.shipped["opencode"]), where
         for fact in step.facts:
             assert not (isinstance(fact.data, NativeMessage) and not fact.data.known), where
 
