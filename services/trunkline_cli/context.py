@@ -1,11 +1,10 @@
-"""What every command needs: the options they share, the gateway, and ids that people may shorten."""
+"""What every command needs: the gateway, and ids that people may shorten."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, cast
 
-import click
 import msgspec
 
 from trunkline_cli.discovery import Address, find_gateway, home_directory
@@ -14,24 +13,12 @@ from trunkline_fold.asks import PermissionAsk, PlanAsk, QuestionAsk
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import is_id
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 LAST: Final = "last"
 PAGE: Final = 200
 
 Ask = PermissionAsk | QuestionAsk | PlanAsk
-
-
-def home_option(function: F) -> F:
-    """`--home`: which installation is meant."""
-    option = click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
-    return option(function)
-
-
-def json_option(function: F) -> F:
-    """`--json`: output for programs."""
-    return click.option("--json", "as_json", is_flag=True, help="JSON, one value a line, for programs.")(function)
 
 
 def finish(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -80,13 +67,13 @@ async def find_ask(link: Link, reference: str | None, session: str | None = None
 
     Raises `unknown_ask`, `bad_id` where several fit.
     """
-    asks = await open_asks(link, session)
+    asks = await list_asks(link, session)
     if reference == LAST and asks:
         return asks[-1]
     if reference is not None and reference != LAST:
         ids = [ask.ask for ask in asks]
         if is_id(reference, "ask") and reference not in ids:
-            ended = [ask for ask in await open_asks(link, session, status="all") if ask.ask == reference]
+            ended = [ask for ask in await list_asks(link, session, status="all") if ask.ask == reference]
             if ended:
                 return ended[0]
             raise TrunklineError("unknown_ask", f"{reference!r} is not known: see `trunkline asks`", ask=reference)
@@ -100,7 +87,7 @@ async def find_ask(link: Link, reference: str | None, session: str | None = None
     return asks[0]
 
 
-async def open_asks(link: Link, session: str | None = None, status: Literal["open", "all"] = "open") -> list[Ask]:
+async def list_asks(link: Link, session: str | None = None, status: Literal["open", "all"] = "open") -> list[Ask]:
     """The open asks, or all that are kept, oldest first."""
     answer = await link.call("ask.list", session=session, status=status)
     return [decode_ask(value) for value in answer["asks"]]

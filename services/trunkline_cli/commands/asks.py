@@ -95,12 +95,12 @@ def answer(
 
 
 async def _asks(session: str | None, verbose: bool, as_json: bool, home: Path | None) -> int:
-    from trunkline_cli.context import brief, find_session, open_asks, open_link
+    from trunkline_cli.context import brief, find_session, list_asks, open_link
     from trunkline_cli.output import ago, ndjson, table
     from trunkline_cli.render import describe
 
     async with open_link(home) as link:
-        found = await open_asks(link, None if session is None else await find_session(link, session))
+        found = await list_asks(link, None if session is None else await find_session(link, session))
     if as_json:
         for ask in found:
             ndjson(ask)

@@ -38,6 +38,8 @@ ALWAYS: Final = (
 )
 """Where a session is closed and a command has no outcome, or the other way round."""
 AT_A_TIME: Final = 24
+MISSED: Final = 12
+"""One in so many may end without its point: after an election an owner that left may still have been there, or the other way round."""
 
 
 class Case:
@@ -50,6 +52,14 @@ class Case:
         self.args: Data = scene.args()
         self.target: str | None = None
         self._sent = dt.datetime.now(dt.UTC)
+
+    def __str__(self) -> str:
+        return f"{self.scene.name} {self.point}"
+
+    def is_over(self) -> bool:
+        """Whether the command has its outcome."""
+        events = self.ground.evidence(self.session).events
+        return any(event["type"] in ENDS and event["data"].get("command") == self.command for event in events)
 
     async def begin(self) -> None:
         self.session = await self.ground.create()
@@ -165,6 +175,8 @@ async def crash(ground: Ground, act: Act, chosen: list[tuple[Scene, Point]]) -> 
     for case in cases[::2]:
         await case.send()
     await eventually(lambda: _all_halted(ground, cases), WAIT_S)
+    missed = [case for case in cases if case.session not in ground.halt.halted]
+    assert len(missed) <= len(cases) / MISSED, f"not reached: {[str(case) for case in missed]}"
     for case in cases[::3]:
         await case.send()
     match act:
@@ -186,8 +198,9 @@ async def crash(ground: Ground, act: Act, chosen: list[tuple[Scene, Point]]) -> 
 
 
 def _all_halted(ground: Ground, cases: list[Case]) -> bool:
-    late = [f"{case.scene.name} {case.point}" for case in cases if case.session not in ground.halt.halted]
-    assert not late, f"not reached: {late}"
+    """All have come to their points, but for those that have ended another way."""
+    on_the_way = [str(case) for case in cases if case.session not in ground.halt.halted and not case.is_over()]
+    assert not on_the_way, f"neither reached nor ended: {on_the_way}"
     return True
 
 
