@@ -252,11 +252,10 @@ async def test_a_program_that_fails_ends_its_turn_and_not_the_session(tmp_path: 
 async def test_silence_ends_a_turn_but_not_while_a_tool_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = msgspec.structs.replace(PROFILES.shipped["gemini"], stall_s=0.5)
 
-    def chosen(name: str | None, source: Mapping[str, str]) -> Profile:
-        del name, source
+    def chosen(*_: object) -> Profile:
         return impatient
 
-    monkeypatch.setattr("trunkline_adapters.headless.launch.profile", chosen)
+    monkeypatch.setattr(PROFILES, "get", chosen)
     async with running(tmp_path) as session:
         assert (await session.turn("work 2")).outcome == "success"
         assert [one.status for one in session.all(ToolCompleted)] == ["completed"]
