@@ -36,9 +36,10 @@ from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
 from trunkline_bus.lease import Lease, read_lease
 from trunkline_bus.reader import Reader
+from trunkline_bus.requests import Requests
 from trunkline_bus.stored import Stored
 from trunkline_bus.writer import SessionWriter
-from trunkline_wire import AgentRef, ErrorInfo, Spawn, TrunklineError, decode_command, decode_spawn, encode, subjects
+from trunkline_wire import AgentRef, ErrorInfo, Spawn, TrunklineError, decode_command, decode_spawn, subjects
 from trunkline_wire.ids import is_id, new_worker_id, workspace_id
 from trunkline_wire.session import SessionClosed, SessionCreated, SessionForked
 from trunkline_wire.work import ErrorRaised
@@ -67,6 +68,7 @@ class WorkerHost:
         self.worker = new_worker_id()
         self.host = host
         self._bus = bus
+        self._requests = Requests(bus, "worker")
         self._home = home
         self._adapters = dict(adapters)
         self._settings = settings or OwnerSettings()
@@ -473,8 +475,7 @@ class WorkerHost:
             self._group.create_task(self._look_after(Place(self._home, session)))
 
     async def _send_spawn(self, spawn: Spawn) -> None:
-        subject = subjects.spawn(spawn.host, spawn.adapter)
-        await self._bus.js_cmd.publish(subject, encode(spawn), headers=trace.inject({}))
+        await self._requests.spawn(spawn)
 
 
 async def _refusal(adapter: BackendAdapter, spawn: Spawn) -> ErrorInfo | None:

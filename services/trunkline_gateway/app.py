@@ -15,6 +15,7 @@ from aiohttp import web
 
 from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import CursorCodec
+from trunkline_bus.requests import Requests
 from trunkline_gateway.access import Access
 from trunkline_gateway.audit import Audit
 from trunkline_gateway.cursors import Cursors
@@ -23,7 +24,6 @@ from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.http import Routes
 from trunkline_gateway.hub import Hub
 from trunkline_gateway.listen import announced, tcp_socket, unix_socket
-from trunkline_gateway.requests import Requests
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.tokens import Tokens, cursor_secret
 from trunkline_gateway.workers import Workers
@@ -64,7 +64,8 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
     """A gateway on `bus`, listening once the log is read, until the block ends. Tests use it as it is."""
     host = await asyncio.to_thread(host_id, settings.home)
     cursors = Cursors(bus, CursorCodec(await cursor_secret(bus)))
-    directory, tokens, workers, audit = Directory(bus), Tokens(bus), Workers(bus), Audit(bus)
+    requests = Requests(bus, "gateway")
+    directory, tokens, workers, audit = Directory(bus), Tokens(bus), Workers(bus), Audit(requests)
     bus.capacity.watch(bus.js_read)
     async with AsyncExitStack() as stack:
         parts = Parts([part.run() for part in (directory, tokens, workers, audit)])
@@ -83,7 +84,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             tokens=tokens,
             workers=workers,
             audit=audit,
-            requests=Requests(bus),
+            requests=requests,
         )
         access = Access(settings, tokens, audit)
         routes = Routes(gateway, access)

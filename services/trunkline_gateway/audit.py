@@ -5,12 +5,9 @@ import logging
 import time
 from typing import Any, Final
 
-import nats.errors
-from nats.js.errors import Error as JetStreamError
-
 from trunkline_bus import metrics
-from trunkline_bus.connection import Bus
-from trunkline_wire import SystemRecord, encode, subjects, timestamp
+from trunkline_bus.requests import Requests
+from trunkline_wire import SystemRecord, TrunklineError, timestamp
 from trunkline_wire.ids import new_event_id
 
 log = logging.getLogger(__name__)
@@ -18,6 +15,7 @@ log = logging.getLogger(__name__)
 MAX_WAITING: Final = 1_000
 """Records that wait for the log; beyond that they are counted and logged, not stored."""
 
+AGAIN_S: Final = 1.0
 REFUSALS: Final = 120
 """Refusals stored in a minute: whoever may not come in must not fill the log either."""
 
@@ -25,8 +23,8 @@ REFUSALS: Final = 120
 class Audit:
     """Run `run()` as a task; `note` never blocks."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
         self._queue: asyncio.Queue[SystemRecord] = asyncio.Queue(MAX_WAITING)
         self._minute = 0.0
         self._refusals = 0
@@ -54,13 +52,18 @@ class Audit:
             metrics.GATEWAY_AUDIT_DROPPED.inc()
 
     async def run(self) -> None:
-        """Write records until cancelled."""
+        """Write records until cancelled. What the log refuses is dropped; while nobody answers they wait."""
         while True:
-            record = await self._queue.get()
+            await self._store(await self._queue.get())
+
+    async def _store(self, record: SystemRecord) -> None:
+        while True:
             try:
-                await self._bus.js_cmd.publish(
-                    subjects.system(record.kind), encode(record), headers={subjects.HEADER_ID: record.id}
-                )
-            except (nats.errors.Error, JetStreamError) as error:
-                metrics.GATEWAY_AUDIT_DROPPED.inc()
-                log.warning("audit_not_stored", extra={"kind": record.kind, "error": type(error).__name__})
+                await self._requests.record(record)
+                return
+            except TrunklineError as error:
+                log.warning("audit_not_stored", extra={"kind": record.kind, "code": error.code})
+                if error.code != "log_unavailable":
+                    metrics.GATEWAY_AUDIT_DROPPED.inc()
+                    return
+                await asyncio.sleep(AGAIN_S)

@@ -3,12 +3,12 @@
 import msgspec
 
 from trunkline_bus.connection import Bus
+from trunkline_bus.requests import Requests
 from trunkline_gateway.audit import Audit
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.hub import Hub
 from trunkline_gateway.peers import Peer
-from trunkline_gateway.requests import Requests
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.tokens import Tokens

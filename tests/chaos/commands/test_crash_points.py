@@ -54,12 +54,13 @@ class Case:
         self._sent = dt.datetime.now(dt.UTC)
 
     def __str__(self) -> str:
-        return f"{self.scene.name} {self.point}"
+        return f"{self.scene.name} {self.point} ({self.outcome()})"
 
-    def is_over(self) -> bool:
-        """Whether the command has its outcome."""
+    def outcome(self) -> str | None:
+        """What became of the command, as far as it is in the log."""
         events = self.ground.evidence(self.session).events
-        return any(event["type"] in ENDS and event["data"].get("command") == self.command for event in events)
+        mine = (event for event in events if event["type"] in ENDS and event["data"].get("command") == self.command)
+        return next((f"{event['type']} {event['data'].get('error', {}).get('code', '')}" for event in mine), None)
 
     async def begin(self) -> None:
         self.session = await self.ground.create()
@@ -199,7 +200,7 @@ async def crash(ground: Ground, act: Act, chosen: list[tuple[Scene, Point]]) -> 
 
 def _all_halted(ground: Ground, cases: list[Case]) -> bool:
     """All have come to their points, but for those that have ended another way."""
-    on_the_way = [str(case) for case in cases if case.session not in ground.halt.halted and not case.is_over()]
+    on_the_way = [str(case) for case in cases if case.session not in ground.halt.halted and not case.outcome()]
     assert not on_the_way, f"neither reached nor ended: {on_the_way}"
     return True
 

@@ -2,7 +2,7 @@ from typing import Any, cast
 
 import pytest
 
-from trunkline_bus.connection import Bus
+from trunkline_bus.requests import Requests
 from trunkline_gateway import audit as audits
 from trunkline_gateway.audit import Audit
 
@@ -16,7 +16,7 @@ async def test_a_flood_of_refusals_does_not_fill_the_log(monkeypatch: pytest.Mon
     monkeypatch.setattr(Audit, "note", note)
     clock = [1000.0]
     monkeypatch.setattr(audits.time, "monotonic", lambda: clock[0])
-    audit = Audit(cast("Bus", None))
+    audit = Audit(cast("Requests", None))
     for _ in range(audits.REFUSALS * 3):
         audit.refusal("unknown", code="unauthorized")
     assert noted == [("refusal", "unknown")] * audits.REFUSALS

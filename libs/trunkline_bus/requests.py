@@ -1,4 +1,4 @@
-"""Commands, answers and spawns on their way into the log: acknowledged there before the client hears of it."""
+"""Commands, answers, spawns and records of the audit on their way into the log: repeated until they are acknowledged."""
 
 from typing import Final
 
@@ -8,10 +8,7 @@ import nats.errors
 from trunkline_bus import trace
 from trunkline_bus.connection import Bus
 from trunkline_bus.patience import patiently
-from trunkline_wire import Answer, Command, Spawn, TrunklineError, encode, subjects
-
-USER: Final = "gateway"
-"""The last token of our subjects: NATS permissions let nobody else use it, so `source` can be relied on."""
+from trunkline_wire import Answer, Command, Spawn, SystemRecord, TrunklineError, encode, subjects
 
 _ACK_S: Final = 5.0
 _FULL: Final = frozenset({10077, 10047, 10023, 10122})
@@ -29,22 +26,31 @@ class _Ack(msgspec.Struct):
 
 
 class Requests:
-    """All three have an id of their own, so that a repetition, ours or the client's, has one effect."""
+    """All have an id of their own, so that a repetition, ours or the client's, has one effect.
 
-    def __init__(self, bus: Bus) -> None:
+    `user` is the last token of the subjects of commands and answers: NATS permissions let nobody else use a service's, so that
+    `source` can be relied on.
+    """
+
+    def __init__(self, bus: Bus, user: str) -> None:
         self._bus = bus
+        self._user = user
 
     async def command(self, command: Command) -> int:
         """Its sequence in COMMANDS. Raises TrunklineError `log_unavailable`, `log_full`, `too_large`."""
-        return await self._store(subjects.command(command.session, USER), command.id, encode(command))
+        return await self._store(subjects.command(command.session, self._user), command.id, encode(command))
 
     async def answer(self, answer: Answer) -> int:
         """Its sequence in COMMANDS. Raises like `command`."""
-        return await self._store(subjects.answer(answer.session, USER), answer.id, encode(answer))
+        return await self._store(subjects.answer(answer.session, self._user), answer.id, encode(answer))
 
     async def spawn(self, spawn: Spawn) -> int:
         """Its sequence in SPAWN. Raises like `command`."""
         return await self._store(subjects.spawn(spawn.host, spawn.adapter), spawn.id, encode(spawn))
+
+    async def record(self, record: SystemRecord) -> int:
+        """Its sequence in SYSTEM. Raises like `command`."""
+        return await self._store(subjects.system(record.kind), record.id, encode(record))
 
     async def _store(self, subject: str, id: str, payload: bytes) -> int:
         headers = trace.inject({subjects.HEADER_ID: id})
