@@ -16,6 +16,7 @@ EXIT_INTERRUPTED: Final = 130
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("up:up", "Start Trunkline on this machine: nats-server, services, gateway."),
+    "daemon": ("daemon:daemon", "Run Trunkline in the background: start, stop, status, logs, install."),
     "run": ("run:run", "Start a session with an agent and talk to it."),
     "attach": ("attach:attach", "Watch and steer a session, from any terminal."),
     "ls": ("ls:ls", "List sessions."),

@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import metadata
 
 from trunkline_agentkit.death import end_strays
 from trunkline_agentkit.hung import HungWorkers
@@ -29,6 +31,7 @@ NATS = "nats-server"
 PROGRAMS = (NATS,)
 """Programs other than the services that the supervisor starts."""
 ORPHANS_EVERY = 2.0
+BEAT_EVERY = 60.0
 BAD_SETTINGS = 2
 """The exit code of a service that can't be helped by starting it again."""
 
@@ -48,6 +51,7 @@ class Supervisor:
         *,
         version: str,
         environment: Mapping[str, str],
+        flags: Sequence[str] = (),
         services: Sequence[Service] = SERVICES,
         on_ready: Callable[["Supervisor"], Awaitable[None]] | None = None,
     ) -> None:
@@ -60,6 +64,8 @@ class Supervisor:
         self._console = console
         self._version = version
         self._environment = environment
+        self._flags = tuple(flags)
+        self._installed = version
         self._services = services
         self._on_ready = on_ready
         self._host = ""
@@ -124,6 +130,7 @@ class Supervisor:
                 group.create_task(self._broker.keep(self._broker_restarted)),
                 group.create_task(logs.keep_bounded(self.home.logs)),
                 group.create_task(self._end_orphans()),
+                group.create_task(self._beat()),
             ]
             for child in self.children:
                 group.create_task(child.run())
@@ -175,7 +182,8 @@ class Supervisor:
         self._console.line(f"  the token for browsers is in {self.home.token}")
         self._console.line('  try:  trunkline run claude "What does this repository do?"')
         self._console.line("        trunkline ls · trunkline attach last · trunkline asks · trunkline doctor")
-        self._console.line("  Ctrl-C stops it.")
+        if self._console.attended:
+            self._console.line("  Ctrl-C stops it.")
         if self._on_ready is not None:
             await self._on_ready(self)
 
@@ -215,6 +223,16 @@ class Supervisor:
             if ended:
                 log.warning("orphans_ended", extra={"processes": ended})
 
+    async def _beat(self) -> None:
+        """Says once a minute that it lives, and whether another version has been installed meanwhile."""
+        while True:
+            await asyncio.sleep(BEAT_EVERY)
+            installed = await asyncio.to_thread(installed_version)
+            if installed not in {self._installed, self._version}:
+                self._console.trouble(f"version {installed} is installed now: `trunkline daemon restart` runs it")
+            self._installed = installed
+            self._write_state()
+
     def _known(self) -> list[int]:
         return [child.process.pid for child in self.children if child.process is not None]
 
@@ -229,6 +247,8 @@ class Supervisor:
         self._write_state()
         if child.process is None:
             again = f"starting it again in {child.restarts.delay:g} s"
+            if child.restarts.hopeless:
+                again = "it is not started again: mend what it says there, then `trunkline daemon restart`"
             if child.restarts.looping:
                 again = f"it died {child.restarts.deaths} times in a row; see {child.spec.log}; {again}"
             self._console.trouble(f"{child.name} ended with status {child.last_exit}; {again}")
@@ -259,8 +279,26 @@ class Supervisor:
                     socket=str(self.home.socket),
                     ready=self.ready.is_set(),
                     children=children,
+                    services={
+                        child.name: state.ServiceState(
+                            ready=child.ready.is_set(),
+                            starts=child.starts,
+                            deaths=child.restarts.deaths,
+                            exit=child.last_exit,
+                            given_up=child.restarts.hopeless,
+                        )
+                        for child in self.children
+                    },
+                    beat=time.time(),
+                    installed=self._installed,
+                    flags=self._flags,
                 ),
             )
+
+
+def installed_version() -> str:
+    """Of the package as it is installed now, which may be another than the one that runs."""
+    return metadata.version("trunkline")
 
 
 def _failed(code: str, what: str, child: Child) -> TrunklineError:

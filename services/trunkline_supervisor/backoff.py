@@ -11,6 +11,9 @@ HEALTHY_RUN = 10.0
 LOOP = 5
 """This many deaths in a row, none after a healthy run, are a crash loop."""
 
+GIVE_UP = 20
+"""This many deaths in a row, about a minute and a half of them, and it is not started again."""
+
 
 class Restarts(msgspec.Struct, frozen=True):
     """The deaths in a row so far."""
@@ -29,3 +32,7 @@ class Restarts(msgspec.Struct, frozen=True):
     @property
     def looping(self) -> bool:
         return self.deaths >= LOOP
+
+    @property
+    def hopeless(self) -> bool:
+        return self.deaths >= GIVE_UP

@@ -35,8 +35,8 @@ class Child:
     """A service's process over all of its lives.
 
     `run` keeps it alive until `retire`; what runs then is the caller's to end (`processes.stop`), after which `run`
-    returns. `ready` is set while the present process answers. `changed` is called after each start, each death and
-    each readiness. `starting` is held while a process is being started.
+    returns. One that dies again and again is given up. `ready` is set while the present process answers. `changed` is called
+    after each start, each death and each readiness. `starting` is held while a process is being started.
     """
 
     def __init__(self, spec: ChildSpec, changed: Callable[["Child"], None]) -> None:
@@ -78,7 +78,7 @@ class Child:
             )
             self._changed(self)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.restarts.delay):
+                async with asyncio.timeout(None if self.restarts.hopeless else self.restarts.delay):
                     await self._retired.wait()
 
     async def retire(self) -> None:

@@ -9,7 +9,8 @@ class Console:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = sys.stdout if out is None else out
-        self._colour = self._out.isatty()
+        self.attended = self._colour = self._out.isatty()
+        """`attended`: somebody sits in front of it, and can press Ctrl-C."""
 
     def title(self, text: str) -> None:
         self._print(self._styled("1", text))

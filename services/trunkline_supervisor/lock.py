@@ -47,7 +47,7 @@ class HomeLock:
         return TrunklineError(
             "already_running",
             f"Trunkline runs in {root!r} already, as process {holder.pid} at {holder.gateway}; "
-            "attach to it, stop it with Ctrl-C or SIGTERM, or choose another --home",
+            "attach to it, stop it with `trunkline daemon stop` or Ctrl-C, or choose another --home",
             home=root,
             pid=holder.pid,
             gateway=holder.gateway,

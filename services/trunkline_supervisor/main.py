@@ -5,13 +5,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 from trunkline_agentkit.death import become_subreaper
 from trunkline_service.logs import configure_logging
 from trunkline_service.settings import load
-from trunkline_supervisor.app import Supervisor
+from trunkline_supervisor.app import Supervisor, installed_version
 from trunkline_supervisor.broker import Broker, OtherBroker, OwnBroker
 from trunkline_supervisor.console import Console
 from trunkline_supervisor.demo import start_demo
@@ -26,8 +25,9 @@ EXIT_BAD_SETTINGS = 2
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run until a signal; exit code 0 after an orderly end, 1 for a failure, 2 for bad settings."""
+    flags = sys.argv[1:] if argv is None else argv
     try:
-        settings, check = load(SupervisorSettings, "supervisor", argv=sys.argv[1:] if argv is None else argv)
+        settings, check = load(SupervisorSettings, "supervisor", argv=flags)
         if check:
             raise SystemExit(0)
         Home(settings.home).prepare()
@@ -37,13 +37,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     with Home(settings.home).log("supervisor").open("a", encoding="utf-8") as log:
         configure_logging("supervisor", settings.log_level, settings.log_format, log)
         try:
-            asyncio.run(_run(settings))
+            asyncio.run(_run(settings, flags))
         except TrunklineError as error:
             sys.stderr.write(f"error: {error}\n")
             raise SystemExit(EXIT_FAILED) from error
 
 
-async def _run(settings: SupervisorSettings) -> None:
+async def _run(settings: SupervisorSettings, flags: Sequence[str]) -> None:
     become_subreaper()
     console = Console()
     stopping = asyncio.Event()
@@ -51,8 +51,9 @@ async def _run(settings: SupervisorSettings) -> None:
         settings,
         _broker(settings, console),
         console,
-        version=metadata.version("trunkline"),
+        version=installed_version(),
         environment=os.environ,
+        flags=flags,
         services=chosen(settings.services),
         on_ready=(lambda up: _demo(up, console)) if settings.demo else None,
     )

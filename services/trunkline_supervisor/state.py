@@ -33,9 +33,21 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
             return False
 
 
+class ServiceState(msgspec.Struct, frozen=True, kw_only=True):
+    """A service as it is: `deaths` are those in a row, `exit` is the status of the last; given up, it is not started again."""
+
+    ready: bool
+    starts: int
+    deaths: int = 0
+    exit: int | None = None
+    given_up: bool = False
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """What `state.json` holds. `gateway` and `nats` are URLs, `socket` is the path of the gateway's unix socket.
 
+    `beat` is when the supervisor last said that it lives, in seconds since the epoch, once a minute; `installed` is the version
+    that its program would have if it was started now; `flags` are what it was started with.
     Secrets have no place here: tokens and keys stay in files of their own.
     """
 
@@ -48,6 +60,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     socket: str
     ready: bool = False
     children: dict[str, Process] = {}
+    services: dict[str, ServiceState] = {}
+    beat: float = 0.0
+    installed: str = ""
+    flags: tuple[str, ...] = ()
 
     def alive(self) -> bool:
         return Process(pid=self.pid, start=self.start).alive()

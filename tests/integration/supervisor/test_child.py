@@ -5,6 +5,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from trunkline_supervisor import processes
 from trunkline_supervisor.child import Child, ChildSpec
 from trunkline_supervisor.logs import rotate
@@ -31,6 +33,20 @@ async def test_a_child_that_dies_again_and_again_is_looping_and_its_words_are_ke
     assert child.last_exit == 3
     assert child.starts == 5
     assert child.log_tail().splitlines() == ["no key"] * 5
+
+
+async def test_a_child_that_never_runs_is_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline_supervisor.backoff.GIVE_UP", 3)
+    seen: list[bool] = []
+    child = Child(spec("raise SystemExit(3)", home), lambda one: seen.append(one.restarts.hopeless))
+    running = asyncio.create_task(child.run())
+    await eventually(lambda: child.restarts.hopeless, 20)
+    done, _ = await asyncio.wait({running}, timeout=child.restarts.delay * 2)
+    assert not done
+    assert child.starts == 3
+    assert seen[-1]
+    await child.retire()
+    await asyncio.wait_for(running, 5)
 
 
 async def test_a_child_that_ignores_sigterm_is_killed_with_its_group(home: Path) -> None:
