@@ -1,4 +1,4 @@
-"""A worker's entry in `trunk_workers`: who it is, which agents it can run, how many sessions it has."""
+"""A worker's entry in `trunk_workers`: who it is, which agents it can run, how many sessions it has, and how many of them are at work."""
 
 import asyncio
 import logging
@@ -34,8 +34,8 @@ class Enrolment:
             tasks = [group.create_task(_describe(adapter)) for adapter in adapters.values()]
         return cls(bus, host, mark, [task.result() for task in tasks])
 
-    async def keep(self, sessions: Callable[[], int]) -> None:
-        """Says so until cancelled."""
+    async def keep(self, sessions: Callable[[], int], busy: Callable[[], int]) -> None:
+        """Says so until cancelled; `busy` counts the sessions whose turn runs."""
         while True:
             entry = {
                 "worker": self._mark.worker,
@@ -45,6 +45,7 @@ class Enrolment:
                 "started": self._mark.started,
                 "adapters": self._adapters,
                 "sessions": sessions(),
+                "busy": busy(),
             }
             await kv.put(self._bus, subjects.KV_WORKERS, self._mark.worker, encode(entry))
             await asyncio.sleep(EVERY)

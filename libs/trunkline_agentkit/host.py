@@ -100,7 +100,7 @@ class WorkerHost:
                 self._group = group
                 tasks = [
                     group.create_task(self._clock.keep(self._bus)),
-                    group.create_task(enrolment.keep(lambda: len(self._owners))),
+                    group.create_task(enrolment.keep(lambda: len(self._owners), self._busy)),
                     group.create_task(self._reap()),
                     group.create_task(self._watch_commands(after)),
                     group.create_task(self._recover()),
@@ -124,6 +124,9 @@ class WorkerHost:
                     await kv.delete(self._bus, subjects.KV_WORKERS, self.worker)
             for adapter in self._adapters.values():
                 await adapter.close()
+
+    def _busy(self) -> int:
+        return sum(owner.busy for owner in self._owners.values())
 
     async def _let_go(self) -> None:
         for owner in list(self._owners.values()):

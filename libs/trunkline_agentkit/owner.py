@@ -107,6 +107,11 @@ class SessionOwner:
         return bool(self._memory.commands.open)
 
     @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        return self._life.busy
+
+    @property
     def closed(self) -> bool:
         return self._memory.session.closed is not None
 

@@ -51,6 +51,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hostname: str | None = None
     started: float = 0.0
     sessions: int = 0
+    busy: int = 0
     adapters: list[InstalledAdapter] = []
 
     def adapter(self, name: str) -> InstalledAdapter | None:

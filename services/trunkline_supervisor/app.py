@@ -12,6 +12,7 @@ from trunkline_agentkit.death import end_strays
 from trunkline_agentkit.hung import HungWorkers
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_supervisor import logs, processes, state
+from trunkline_supervisor.awake import Awake
 from trunkline_supervisor.broker import Broker
 from trunkline_supervisor.child import Child
 from trunkline_supervisor.console import Console
@@ -69,6 +70,7 @@ class Supervisor:
         self._services = services
         self._on_ready = on_ready
         self._host = ""
+        self._awake: Awake | None = None
         self._news = asyncio.Event()
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -82,6 +84,8 @@ class Supervisor:
             self._console.title(f"Trunkline {self._version} in {self.home.root}")
             await self._clean_up()
             self._host = host_id(self.home)
+            if self.settings.keep_awake:
+                self._awake = Awake(self._host, self.home.log("supervisor"), self._console.trouble)
             try:
                 await self._broker.start()
                 self._console.step(NATS, self._broker.url)
@@ -208,6 +212,8 @@ class Supervisor:
                     group.create_task(Killer(bus, self.home.root, self._host, self.settings.kill_s).run())
                     group.create_task(HungWorkers(bus, self.home.root).run())
                     group.create_task(keep_deltas(bus, self._console.trouble))
+                    if self._awake is not None:
+                        group.create_task(self._awake.run(bus))
             except* TrunklineError as errors:
                 log.warning("killer_restarts", extra={"error": str(errors.exceptions[0])})
             await asyncio.sleep(1)
@@ -234,7 +240,8 @@ class Supervisor:
             self._write_state()
 
     def _known(self) -> list[int]:
-        return [child.process.pid for child in self.children if child.process is not None]
+        awake = [] if self._awake is None else self._awake.pids
+        return [child.process.pid for child in self.children if child.process is not None] + awake
 
     def _broker_restarted(self) -> None:
         self._write_state()

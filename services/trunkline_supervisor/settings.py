@@ -16,6 +16,8 @@ class SupervisorSettings(Settings, frozen=True, kw_only=True):
     """The services to run, by name; none named means all."""
     demo: bool = False
     """Start a session with the demo agent once all is ready."""
+    keep_awake: bool = False
+    """Keep the machine from sleeping while a turn runs on this host."""
     drain_s: float = 8.0
     """Seconds that the services may take to finish before they are killed."""
     kill_s: float = 5.0
