@@ -472,7 +472,7 @@ class WorkerHost:
             metrics.OWNED_SESSIONS.set(len(self._owners))
         if end == "idle" and (owner.unfinished or self._latest.get(session, 0) > owner.cmd_seq):
             self._start_claim(session)  # something came while it let go
-        elif end == "failed" and self._group is not None:
+        elif end in {"failed", "stopping"} and self._group is not None:  # a stop in mid-run: the log was silent
             self._group.create_task(self._look_again(session))
         elif end == "closed" and self._latest.get(session, 0) > owner.cmd_seq and self._group is not None:
             self._group.create_task(self._look_after(Place(self._home, session)))

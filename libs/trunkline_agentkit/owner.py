@@ -254,8 +254,8 @@ class SessionOwner:
     async def _leave(self, end: End) -> None:
         """Stops the agent, stores what is queued, frees the session on this host.
 
-        Where the log did not take it all, or the agent runs on, the record goes on naming this worker: then somebody has to
-        look again.
+        Where the log did not take it all, a command has no outcome yet, or the agent runs on, the record goes on naming this
+        worker: then somebody has to look again.
         """
         if end == "fenced" or self._writer.error is not None:
             self._life.kill()
@@ -275,8 +275,8 @@ class SessionOwner:
                 await self._hand_over()
             case "failed":
                 await self._place.change(agent=None)
-            case "stopping" if abandoned:
-                log.info("agent_left_running", extra={"session": self.session})
+            case "stopping" if abandoned or self.unfinished:
+                log.info("session_left_open", extra={"session": self.session, "agent_runs": abandoned})
                 await self._place.change(agent=None)
             case _:
                 await self._place.change(worker=None, agent=None, cmd_seq=self._orders.cmd_seq, closed=self.closed)

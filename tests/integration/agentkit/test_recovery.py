@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tests.integration.agentkit.conftest import Host
+from tests.integration.agentkit.conftest import Host, Start
 from tests.integration.agentkit.hand import Hand, those
 
 from trunkline_adapters.app import host_id
@@ -17,7 +17,8 @@ from trunkline_agentkit.workers import WorkerMark
 from trunkline_bus.connection import Bus
 from trunkline_bus.writer import SessionWriter
 from trunkline_testkit import eventually
-from trunkline_testkit.processes import kill_all, marked
+from trunkline_testkit.nats import NatsServer
+from trunkline_testkit.processes import kill_all, marked, stop
 from trunkline_wire import AgentRef, Data
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.commands import Native, Prompt, Resume, SetModel
@@ -225,3 +226,45 @@ async def test_an_agent_whose_end_can_not_be_learned_leaves_nothing_open(
     await hand.prompt(session, "say again")
     await hand.has(session, "turn.completed", outcome="success")
     await hand.verify(session)
+
+
+async def open_command(hand: Hand) -> tuple[str, str]:
+    """A session and a command that its agent, which hangs, does not answer."""
+    session = await hand.create()
+    await hand.prompt(session, "say before")
+    await hand.has(session, "turn.completed")
+    for process in marked(SESSION_MARK, session):
+        stop(process.pid)
+    command = await hand.command(session, Native(method="echo", params={}))
+    await hand.has(session, "command.accepted", command=command)
+    return session, command
+
+
+async def is_unknown(hand: Hand, session: str, command: str) -> None:
+    events = await hand.has(session, "command.failed", within=30, command=command)
+    assert those(events, "command.failed", command=command)[0].data.error.code == "outcome_unknown"
+    await hand.verify(session)
+
+
+async def test_a_command_that_was_open_when_the_log_fell_silent_gets_its_outcome(
+    hand: Hand, run_host: Host, fresh_nats: NatsServer
+) -> None:
+    await run_host(lease_ttl=2.0)
+    session, command = await open_command(hand)
+    fresh_nats.pause()
+    try:
+        await eventually(lambda: not marked(SESSION_MARK, session), 10)
+    finally:
+        fresh_nats.resume()
+    await is_unknown(hand, session, command)
+
+
+async def test_a_command_that_was_open_at_a_stop_gets_its_outcome_from_the_next_worker(
+    hand: Hand, start_worker: Start, run_host: Host, home: Path
+) -> None:
+    worker = await start_worker(TRUNKLINE_HOME=str(home))
+    session, command = await open_command(hand)
+    worker.terminate()
+    assert await worker.wait() == 0
+    await run_host()
+    await is_unknown(hand, session, command)
