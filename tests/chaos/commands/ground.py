@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import nats.errors
 
-from trunkline_bus import kv
+from trunkline_agentkit.place import Place
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import Reader
 from trunkline_bus.stored import Stored
@@ -152,12 +151,14 @@ class Ground:
         return await eventually(found, WAIT_S, interval=0.1)
 
     async def ownerless(self, session: str) -> None:
-        """Waits until nobody holds the session's lease."""
-        await eventually(partial(self._is_ownerless, session), WAIT_S, interval=0.1)
+        """Waits until the session's owner has left, by the host's own record."""
+        place = Place(self.stage.home, session)
 
-    async def _is_ownerless(self, session: str) -> bool:
-        found = await kv.get(self.bus, subjects.KV_LEASES, session)
-        return found is None or found.value is None
+        def left() -> bool:
+            record = place.record
+            return record is not None and record.worker is None
+
+        await eventually(left, WAIT_S, interval=0.1)
 
     async def kill_server(self) -> None:
         """The server, or the node that leads the log, dies and comes back."""
