@@ -27,10 +27,11 @@ _EPOCH: Final = "1970-01-01T00:00:00.000000Z"
 
 
 class HistoryFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A history on the disk. `native` is the agent's own id of the session."""
+    """A history on the disk. `native` is the agent's own id of the session; `agent` names the agent of an adapter of several."""
 
     native: str
     path: Path
+    agent: str | None = None
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -82,10 +83,15 @@ class HistoryTranslator(Protocol):
 
 @runtime_checkable
 class KeepsHistories(Protocol):
-    """An adapter whose agent writes histories that can be read without it."""
+    """An adapter whose agents keep histories of their own."""
 
-    def histories(self, source: Mapping[str, str] | None = None) -> list[HistoryFile]:
-        """All that there are for the user whose environment `source` is (by default this process's). Blocking."""
+    @property
+    def history_agents(self) -> tuple[str, ...]:
+        """The names of those agents, as `trunkline agents` has them."""
+        ...
+
+    def histories(self, agent: str | None = None) -> list[HistoryFile]:
+        """All that there are, or those of one agent. Blocking."""
         ...
 
     def history_lines(self, file: HistoryFile) -> Iterator[Line]:
@@ -143,6 +149,7 @@ class Reading:
         about = self.translator.about
         return Summary(
             native=file.native,
+            agent=file.agent,
             path=str(file.path),
             cwd=about.cwd,
             title=about.title or self.first_prompt,
@@ -203,6 +210,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """A history that was read through: times are RFC 3339, `messages` counts those of user and agent, subagents included."""
 
     native: str
+    agent: str | None
     path: str
     cwd: str | None
     title: str

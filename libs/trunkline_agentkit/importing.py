@@ -97,16 +97,19 @@ async def import_history(
     return Imported(session=session, outcome=outcome, summary=summary, events=len(stored) + written, written=written)
 
 
-async def known_natives(bus: Bus) -> dict[tuple[str, str], str]:
-    """The sessions of the log by adapter and native id, those included that were never imported but run by Trunkline."""
+async def known_natives(bus: Bus) -> dict[str, str]:
+    """The sessions of the log by native id, those included that were never imported but run by Trunkline.
+
+    By whatever adapter: two ways of speaking with an agent leave the same history.
+    """
     edition = await mirror.edition(bus, subjects.KV_SESSIONS)
-    found: dict[tuple[str, str], str] = {}
+    found: dict[str, str] = {}
     if edition is None:
         return found
     for entry in await kv.entries(bus, subjects.KV_SESSIONS, edition.key("*")):
         state = decode_state(bytes(decode_document(entry.value or b"").state))
         for native in state.aliases:
-            found[state.adapter or "", native] = state.session
+            found[native] = state.session
     return found
 
 
@@ -133,13 +136,14 @@ async def _write(
     cwd = summary.cwd or "/"
     created = SessionCreated(
         adapter=name,
+        agent=summary.agent,
         cwd=cwd,
         host=host,
         workspace=workspace_id(host, await asyncio.to_thread(os.path.realpath, cwd)),
         title=summary.title or None,
         spawn=f"cmd_{session.removeprefix('ses_')}",
     )
-    agent = AgentRef(adapter=name, version=summary.version)
+    agent = AgentRef(adapter=name, agent=summary.agent, version=summary.version)
     writer = await SessionWriter.create(
         bus, created, session=session, worker=new_worker_id(), agent=agent, time=summary.began, source=SOURCE
     )

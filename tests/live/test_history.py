@@ -1,4 +1,4 @@
-"""What the real CLI has run without Trunkline, imported from its own file, and gone on with."""
+"""What real agents have run without Trunkline, imported from their own histories, and gone on with."""
 
 import asyncio
 import json
@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from trunkline_testkit.agents import claude_path
+from trunkline_testkit.agents import claude_path, require
 from trunkline_testkit.model_api import ScriptedApi
-from trunkline_testkit.product import Product
+from trunkline_testkit.offline import offline_env
+from trunkline_testkit.product import Client, Product, running
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -88,3 +89,78 @@ async def test_a_session_of_the_cli_is_imported_and_goes_on_with_a_prompt(
     assert written.index("Remember the marmot.") < written.index("Onwards.")
     again = json.loads((await product.cli("import", "claude", native, "--json"))[1])
     assert (again["outcome"], again["session"]) == ("already_imported", session)
+
+
+async def run_once(environment: dict[str, str], project: Path, program: Path, *arguments: str, prompt: str) -> str:
+    """A headless run of an agent, as somebody would make it in a shell; what it prints."""
+    process = await asyncio.create_subprocess_exec(
+        str(program),
+        *arguments,
+        cwd=project,
+        env=environment,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(prompt.encode()), 120)
+    assert process.returncode == 0, err.decode()
+    return out.decode()
+
+
+async def import_it(product: Product, agent: str, native: str, project: Path) -> str:
+    """Imports the one history that there is, twice; the session that it became."""
+    code, out, err = await product.cli("import", agent, "--json", within=120)
+    assert code == 0, err
+    (listed,) = [json.loads(line) for line in out.splitlines()]
+    assert (listed["agent"], listed["id"], listed["session"]) == (agent, native, None)
+    assert (listed["cwd"], listed["turns"]) == (str(project), 2)
+    code, out, err = await product.cli("import", agent, native[:8], "--json", within=120)
+    assert code == 0, err
+    done = json.loads(out)
+    assert (done["outcome"], done["malformed"], done["untranslated"]) == ("imported", [], [])
+    again = json.loads((await product.cli("import", agent, "--all", "--json", within=120))[1])
+    assert (again["outcome"], again["events"], again["written"]) == ("already_imported", done["events"], 0)
+    return done["session"]
+
+
+async def go_on(client: Client, session: str, native: str, prompt: str) -> list[dict[str, Any]]:
+    """Reopens an imported session and gives it a prompt; the contents of what the agent said to that."""
+    await client.subscribe(session, start="now")
+    await client.call("session.command", session=session, verb="resume", args={})
+    await client.wait("session.resumed", within=60)
+    await client.call("session.prompt", session=session, text=prompt)
+    ended = await client.wait("turn.completed", within=200)
+    assert ended["data"]["outcome"] == "success"
+    assert (await client.wait("turn.started"))["data"]["number"] == 3
+    assert (await client.wait("session.initialized"))["data"]["native_session"] == native
+    return [one["data"] for one in client.events("message.assistant", session)]
+
+
+@pytest.mark.timeout(500)
+async def test_a_session_of_gemini_is_imported_and_goes_on_with_a_prompt(
+    project: Path, api: ScriptedApi, tmp_path: Path
+) -> None:
+    program = require("gemini")
+    environment = offline_env("gemini", tmp_path / "home", api.url)
+    out = await run_once(environment, project, program, "--output-format", "json", prompt="SAY=Remember the marmot.")
+    native = json.loads(out)["session_id"]
+    await run_once(
+        environment,
+        project,
+        program,
+        "--resume",
+        native,
+        "--approval-mode",
+        "yolo",
+        prompt="SCENARIO=bash CMD=echo once",
+    )
+    async with running(tmp_path / "home", environment) as product:
+        session = await import_it(product, "gemini", native, project)
+        async with await product.client() as client:
+            page = await client.call("session.history", session=session, limit=500)
+            (tool,) = [one["event"] for one in page["events"] if one["event"]["type"] == "tool.completed"]
+            assert tool["data"]["content"] == [{"type": "terminal", "output": "once"}]
+            (said,) = await go_on(client, session, native, "SCENARIO=recall")
+            assert "Remember the marmot." in json.dumps(said)
+        code, out, err = await product.cli("verify", session)
+        assert code == 0, f"{out}\n{err}"

@@ -57,6 +57,9 @@ class Told:
 
 
 def file_of(case: Path) -> HistoryFile:
+    """The history of a case: the session's own file, or the first of those that one keeps in its directory of chats."""
+    if chats := sorted((case / "chats").glob("*.jsonl")):
+        return HistoryFile(native=json.loads(chats[0].read_text().splitlines()[0])["sessionId"], path=chats[0])
     (path,) = [path for path in case.glob("*.jsonl") if path.name != "expected.jsonl"]
     return HistoryFile(native=path.stem, path=path)
 

@@ -1,17 +1,18 @@
 """The ACP adapter: finds an agent's program, by the profile of its name or as a command, and starts sessions of it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
-from trunkline_adapters.acp import launch
+from trunkline_adapters.acp import gemini_history, launch
 from trunkline_adapters.acp.profiles import PROFILES
 from trunkline_adapters.acp.session import AcpSession
 from trunkline_adapters.acp.translate import AcpTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
 from trunkline_agentkit.agents import Agent
+from trunkline_agentkit.history import HistoryFile, Line
 from trunkline_agentkit.profiles import profiled_program
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities
@@ -73,6 +74,24 @@ class AcpAdapter:
     async def agents(self) -> list[Agent]:
         """One a profile."""
         return PROFILES.agents(self.manifest, self._source)
+
+    @property
+    def history_agents(self) -> tuple[str, ...]:
+        return tuple(name for name, one in sorted(PROFILES.all(self._source).items()) if one.history is not None)
+
+    def histories(self, agent: str | None = None) -> list[HistoryFile]:
+        return [
+            msgspec.structs.replace(file, agent=name)
+            for name in self.history_agents
+            if agent in (None, name)
+            for file in gemini_history.histories(self._source)
+        ]
+
+    def history_lines(self, file: HistoryFile) -> Iterator[Line]:
+        return gemini_history.history_lines(file)
+
+    def history_translator(self, context: Context) -> gemini_history.GeminiHistory:
+        return gemini_history.GeminiHistory(context)
 
     async def close(self) -> None:
         pass

@@ -69,6 +69,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Where a tool call holds the tool's name, and the id of the call whose subagent makes it: dotted paths."""
     silent: tuple[str, ...] = ()
     """Methods of the agent's own that mean nothing to a reader; a `*` at the end takes every method that starts so."""
+    history: Literal["chats"] | None = None
+    """The form of the histories that it keeps of its own, where they can be imported (`gemini_history.py`)."""
     start_s: float = 120.0
     """Seconds that the agent may take to answer the first request."""
 

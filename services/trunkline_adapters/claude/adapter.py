@@ -68,8 +68,13 @@ class ClaudeAdapter:
     def translator(self, context: Context) -> ClaudeTranslator:
         return ClaudeTranslator(context, CAPABILITIES)
 
-    def histories(self, source: Mapping[str, str] | None = None) -> list[HistoryFile]:
-        return history.histories(self._source if source is None else source)
+    @property
+    def history_agents(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def histories(self, agent: str | None = None) -> list[HistoryFile]:
+        del agent  # there is but one
+        return history.histories(os.environ if self._source is None else self._source)
 
     def history_lines(self, file: HistoryFile) -> Iterator[Line]:
         return history.history_lines(file)

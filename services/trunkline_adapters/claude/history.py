@@ -8,7 +8,6 @@ Most lines are the CLI's bookkeeping (requests to the API, snapshots, reminders 
 conversation and are left out. Measured on files of 2.1.332; older ones have a part of the same fields.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -74,10 +73,9 @@ _COMPACTION: Final = {
 }
 
 
-def histories(source: Mapping[str, str] | None = None) -> list[HistoryFile]:
+def histories(source: Mapping[str, str]) -> list[HistoryFile]:
     """The sessions' files of the user whose environment `source` is. Blocking."""
-    env = os.environ if source is None else source
-    root = Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME") or "~").expanduser() / ".claude")
+    root = Path(source.get("CLAUDE_CONFIG_DIR") or Path(source.get("HOME") or "~").expanduser() / ".claude")
     found = sorted((root / "projects").glob("*/*.jsonl"))
     return [HistoryFile(native=path.stem, path=path) for path in found if not path.stem.startswith("agent-")]
 

@@ -78,8 +78,13 @@ class CodexAdapter:
     def translator(self, context: Context) -> CodexTranslator:
         return CodexTranslator(context, CAPABILITIES)
 
-    def histories(self, source: Mapping[str, str] | None = None) -> list[HistoryFile]:
-        return rollout.histories(self._source if source is None else source)
+    @property
+    def history_agents(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def histories(self, agent: str | None = None) -> list[HistoryFile]:
+        del agent  # there is but one
+        return rollout.histories(os.environ if self._source is None else self._source)
 
     def history_lines(self, file: HistoryFile) -> Iterator[Line]:
         return rollout.history_lines(file)

@@ -5,7 +5,6 @@ have; what Codex made of it (the prompt without its frame, a command's exit code
 is joined to its result by `call_id`, and an item of the live protocol with that id says more about it. Measured on 0.171.0.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -49,10 +48,9 @@ _EXIT: Final = re.compile(r"(?:exited with code|Exit code:?) (\d+)")
 _TITLE: Final = 200
 
 
-def histories(source: Mapping[str, str] | None = None) -> list[HistoryFile]:
+def histories(source: Mapping[str, str]) -> list[HistoryFile]:
     """The threads of the user whose environment `source` is, without those of subagents. Blocking."""
-    env = os.environ if source is None else source
-    root = Path(env.get("CODEX_HOME") or Path(env.get("HOME") or "~").expanduser() / ".codex")
+    root = Path(source.get("CODEX_HOME") or Path(source.get("HOME") or "~").expanduser() / ".codex")
     named = [(path, _NAME.fullmatch(path.name)) for path in sorted((root / "sessions").glob("*/*/*/rollout-*.jsonl"))]
     return [HistoryFile(native=name[1], path=path) for path, name in named if name and not _of_subagent(path)]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   trunkline import                          what there is to import, by directory
-  trunkline import claude                   of one agent
+  trunkline import gemini                   of one agent
   trunkline import claude 98ec5afe          one session; a beginning of its id will do
   trunkline import claude --all             all that is not in the log yet
   trunkline import claude --all --cwd .     all of this directory
@@ -71,23 +71,23 @@ async def _list(agent: str | None, cwd: Path | None, as_json: bool, home: Path |
     found.sort(key=lambda one: (one[1].cwd or "", one[1].ended))
     if as_json:
         for name, summary in found:
-            ndjson(_described(name, summary, known.get((name, summary.native))))
+            ndjson(_described(name, summary, known.get(summary.native)))
         return 0
     _show(found, known)
     return 0
 
 
-def _show(found: "list[tuple[str, Summary]]", known: dict[tuple[str, str], str]) -> None:
+def _show(found: "list[tuple[str, Summary]]", known: dict[str, str]) -> None:
     from trunkline_cli.context import brief
     from trunkline_cli.output import safe, short, table
 
     rows: list[list[str]] = []
     for cwd, of_directory in groupby(found, lambda one: one[1].cwd or ""):
         for name, one in of_directory:
-            session = known.get((name, one.native))
+            session = known.get(one.native)
             state = brief(session) if session else "no"
             day = one.ended[:16].replace("T", " ")
-            rows.append([cwd, name, one.native, day, str(one.messages), state, short(safe(one.title), 60)])
+            rows.append([cwd, one.agent or name, one.native, day, str(one.messages), state, short(safe(one.title), 60)])
     if not rows:
         click.echo("no histories here", err=True)
         return
@@ -113,7 +113,7 @@ async def _import(agent: str | None, ids: tuple[str, ...], cwd: Path | None, as_
             summary = await _summary(adapter, file)
             if summary is None or not _is_in(summary, cwd):
                 continue
-            session = known.get((name, file.native))
+            session = known.get(file.native)
             if session is not None and session != session_of(name, summary):
                 # Trunkline has run it itself: the log has it already, and better.
                 _tell_known(name, summary, session, as_json=as_json)
@@ -123,7 +123,14 @@ async def _import(agent: str | None, ids: tuple[str, ...], cwd: Path | None, as_
             except TrunklineError as error:
                 failed += 1
                 if as_json:
-                    ndjson({"agent": name, "id": file.native, "outcome": "failed", "error": ErrorInfo.of(error)})
+                    ndjson(
+                        {
+                            "agent": file.agent or name,
+                            "id": file.native,
+                            "outcome": "failed",
+                            "error": ErrorInfo.of(error),
+                        }
+                    )
                 else:
                     click.echo(f"error: {error.code}: {file.native}: {error.message}", err=True)
                 continue
@@ -168,7 +175,8 @@ def _described(name: str, summary: "Summary", session: str | None) -> dict[str, 
     from msgspec.structs import asdict
 
     fields = asdict(summary)
-    return {"agent": name, "id": fields.pop("native"), **fields, "session": session}
+    agent = fields.pop("agent") or name
+    return {"agent": agent, "id": fields.pop("native"), **fields, "session": session}
 
 
 def _files(agent: str | None) -> "list[tuple[str, KeepsHistories, HistoryFile]]":
@@ -177,13 +185,15 @@ def _files(agent: str | None) -> "list[tuple[str, KeepsHistories, HistoryFile]]"
     from trunkline_agentkit.registry import load, load_all
     from trunkline_wire import TrunklineError
 
-    adapters = load_all() if agent is None else {agent: load(agent)}
-    keeping = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, KeepsHistories)}
-    if agent is not None and not keeping:
-        raise TrunklineError(
-            "unsupported", f"{agent!r} keeps no histories that can be imported: see `trunkline import`"
-        )
-    return [(name, adapter, file) for name, adapter in keeping.items() for file in adapter.histories()]
+    keeping = {name: adapter for name, adapter in load_all().items() if isinstance(adapter, KeepsHistories)}
+    if agent is not None:
+        keeping = {name: adapter for name, adapter in keeping.items() if agent in adapter.history_agents}
+        if not keeping:
+            load(agent)
+            raise TrunklineError(
+                "unsupported", f"{agent!r} keeps no histories that can be imported: see `trunkline import`"
+            )
+    return [(name, adapter, file) for name, adapter in keeping.items() for file in adapter.histories(agent)]
 
 
 def _chosen(

@@ -74,4 +74,6 @@ def test_a_file_that_is_no_profile_is_named(tmp_path: Path, content: str) -> Non
 def test_no_agents_name_is_in_the_code() -> None:
     names = re.compile(rf"['\"]({'|'.join(sorted(NAMES))})['\"]", re.IGNORECASE)
     for path in HERE.glob("*.py"):
+        if path.name.endswith("_history.py"):
+            continue  # what a file holds is one agent's alone
         assert not names.findall(path.read_text()), path.name
