@@ -2,7 +2,8 @@
 
 The session's id follows from adapter and native id, its events' ids from the history's lines. A complete import ends in
 `session.closed` with the reason `imported`; where that is missing, the next import claims the session and writes what the
-log does not hold yet. While it writes it has the session's lock of this host, so no worker and no second import interferes.
+log does not hold yet. One that had come to the file's end is only ended: what the file has got since is left out, as it is
+behind a complete import. While it writes it has the session's lock of this host, so no worker and no second import interferes.
 Then the session is written down as one of this host: a `resume` wakes a worker, which takes up the native session.
 
 Events have no `origin`: that counts what an agent said to its owner. Every one is marked by its source.
@@ -10,13 +11,14 @@ Events have no `origin`: that counts what an agent said to its owner. Every one 
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from trunkline_agentkit.history import HistoryFile, KeepsHistories, Reading, Summary, context, millis, summarise
+from trunkline_agentkit.history import HistoryFile, KeepsHistories, Line, Reading, Summary, context, millis, summarise
 from trunkline_agentkit.place import Place, Record
 from trunkline_bus import kv, mirror
 from trunkline_bus.connection import Bus
@@ -87,7 +89,8 @@ async def import_history(
         complete = _is_complete(session, stored)
         if not complete:
             known = {one.id for one in stored if one.id is not None}
-            written = await _write(bus, host, name, adapter, file, summary, known, progress)
+            until = await asyncio.to_thread(_end_of, session, adapter, file, stored)
+            written = await _write(bus, host, name, adapter, file, summary, known, until, progress)
         if place.record is None:
             record = Record(session=session, adapter=name, cwd=summary.cwd or "/", closed=True)
             await asyncio.to_thread(place.write, record)
@@ -121,6 +124,30 @@ def _is_complete(session: str, stored: list[Stored]) -> bool:
     return any(isinstance(end, SessionClosed) and end.reason == IMPORTED for end in ends)
 
 
+def _end_of(session: str, adapter: KeepsHistories, file: HistoryFile, stored: list[Stored]) -> int | None:
+    """How many lines the history had when an import came to its end; None where none has, as far as the log tells.
+
+    What an import writes behind the last line stands for no line: it ends what was open there. Blocking.
+    """
+    left = {one.id for one in stored if not (one.type or "").startswith("session.")}
+    read = last = 0
+    ended = not left
+
+    def lines() -> Iterator[Line]:
+        nonlocal read, ended
+        for line in adapter.history_lines(file):
+            read += 1
+            yield line
+        ended = True
+
+    reading = Reading(session, file.native, adapter.history_translator(context(session, file.native)))
+    for entry in () if ended else reading.entries(lines()):
+        if not ended and entry.id in left:
+            left.discard(entry.id)
+            last = read
+    return last if left else None
+
+
 async def _write(
     bus: Bus,
     host: str,
@@ -129,9 +156,10 @@ async def _write(
     file: HistoryFile,
     summary: Summary,
     known: set[str],
+    until: int | None,
     progress: Progress,
 ) -> int:
-    """Everything of the history that is not among the `known` ids; returns how many events that were."""
+    """Everything of the history's first `until` lines that is not among the `known` ids; returns how many events that were."""
     session = session_of(name, summary)
     cwd = summary.cwd or "/"
     created = SessionCreated(
@@ -152,7 +180,7 @@ async def _write(
         updated = SessionUpdated(native_session=summary.native, model=summary.model, mode=summary.mode)
         _append(writer, updated, "begin", summary.began, known)
         reading = Reading(session, summary.native, adapter.history_translator(context(session, summary.native)))
-        for entry in reading.entries(adapter.history_lines(file)):
+        for entry in reading.entries(islice(adapter.history_lines(file), until)):
             if entry.id in known:
                 continue
             await writer.room()

@@ -22,7 +22,8 @@ from trunkline_fold.check import check_session
 from trunkline_fold.session import SessionState, fold_session, initial
 from trunkline_wire import AgentRef, TrunklineError, subjects
 from trunkline_wire.ids import new_host_id, new_worker_id
-from trunkline_wire.session import SessionErased
+from trunkline_wire.session import SessionClosed, SessionErased
+from trunkline_wire.turn import TurnCompleted
 
 HOST = new_host_id()
 AROUND = 3
@@ -133,6 +134,82 @@ async def test_an_import_that_was_cut_off_is_gone_on_with(importer: Importer) ->
         == folded(undisturbed.session, await other.stored(undisturbed.session)).counts
     )
     assert (await importer.run(file)).outcome == "already_imported"
+
+
+class Growing:
+    """A history that an agent goes on with while its import dies."""
+
+    def __init__(self, importer: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.importer = importer
+        self.file = importer.file(3)
+        self.lines = self.file.path.read_text().splitlines(keepends=True)
+        self._patch = monkeypatch
+
+    def holds(self, lines: int | None) -> None:
+        self.file.path.write_text("".join(self.lines[:lines]))
+
+    async def dies_before(self, kind: type[Any], ends: int) -> None:
+        """An import that dies when it is about to append the `ends`th event of that type, all before it being in the log."""
+        append, seen = SessionWriter.append, 0
+
+        def mortal(writer: SessionWriter, data: Any, **given: Any) -> Any:
+            nonlocal seen
+            seen += isinstance(data, kind)
+            if isinstance(data, kind) and seen == ends:
+                raise Killed
+            return append(writer, data, **given)
+
+        with self._patch.context() as patched:
+            patched.setattr(SessionWriter, "append", mortal)
+            with pytest.raises(Killed):
+                await self.importer.run(self.file)
+
+
+@pytest.fixture
+def growing(importer: Importer, monkeypatch: pytest.MonkeyPatch) -> Growing:
+    return Growing(importer, monkeypatch)
+
+
+def kinds_of(stored: list[Stored]) -> Counter[str | None]:
+    return Counter(one.type for one in stored)
+
+
+@pytest.mark.parametrize("held", ["a turn", "a call without a result"])
+async def test_a_history_that_grows_before_its_import_is_closed_has_no_turn_that_ends_twice(
+    growing: Growing, held: str
+) -> None:
+    """Dead between the end of the last turn and `session.closed`: what the file has got since would go on with that turn."""
+    results = [number for number, line in enumerate(growing.lines) if '"tool_result"' in line]
+    growing.holds(results[1] if held == "a call without a result" else len(growing.lines) // 3 * 2 - 1)
+    await growing.dies_before(SessionClosed, 1)
+    growing.holds(None)
+    done = await growing.importer.run(growing.file)
+    stored = await growing.importer.stored(done.session)
+    kinds = kinds_of(stored)
+    assert (kinds["turn.started"], kinds["turn.completed"], kinds["session.closed"]) == (2, 2, 1)
+    assert (kinds["tool.started"], kinds["tool.completed"]) == (2, 2)
+    assert (await growing.importer.run(growing.file)).outcome == "already_imported"
+
+
+async def test_a_history_that_grows_in_the_midst_of_its_last_turns_end_ends_it_once(growing: Growing) -> None:
+    """Dead when the call without a result is told as cancelled, and the end of its turn is not."""
+    results = [number for number, line in enumerate(growing.lines) if '"tool_result"' in line]
+    growing.holds(results[1])
+    await growing.dies_before(TurnCompleted, 2)
+    growing.holds(None)
+    done = await growing.importer.run(growing.file)
+    kinds = kinds_of(await growing.importer.stored(done.session))
+    assert (kinds["turn.started"], kinds["turn.completed"], kinds["session.closed"]) == (2, 2, 1)
+    assert (kinds["tool.started"], kinds["tool.completed"]) == (2, 2)
+
+
+async def test_a_history_that_grows_before_its_last_turn_has_ended_is_read_to_its_new_end(growing: Growing) -> None:
+    growing.holds(len(growing.lines) // 3 * 2 - 1)
+    await growing.dies_before(TurnCompleted, 2)
+    growing.holds(None)
+    done = await growing.importer.run(growing.file)
+    kinds = kinds_of(await growing.importer.stored(done.session))
+    assert (kinds["turn.started"], kinds["turn.completed"], kinds["session.closed"]) == (3, 3, 1)
 
 
 async def test_two_imports_at_once_make_one_session(importer: Importer) -> None:
