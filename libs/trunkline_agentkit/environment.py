@@ -16,7 +16,7 @@ SESSION_MARK: Final = "TRUNKLINE_SESSION"
 INCARNATION_MARK: Final = "TRUNKLINE_INCARNATION"
 """Set for every agent, inherited by its descendants: so they are found after their parents are gone."""
 
-_ALWAYS: Final = (
+ALWAYS: Final = (
     "PATH",
     "HOME",
     "LANG",
@@ -48,7 +48,7 @@ def build_environment(
     `source` is the environment to take from (the worker's by default). Variables of Trunkline itself are never passed on.
     """
     source = os.environ if source is None else source
-    environment = named_variables((*_ALWAYS, *manifest.variables), source)
+    environment = named_variables((*ALWAYS, *manifest.variables), source)
     environment.setdefault("PATH", os.defpath)
     environment.setdefault("HOME", str(Path.home()))
     environment["TMPDIR"] = str(temporary)

@@ -91,14 +91,19 @@ class KeepsHistories(Protocol):
         ...
 
     def histories(self, agent: str | None = None) -> list[HistoryFile]:
-        """All that there are, or those of one agent. Blocking."""
+        """All that there are, or those of one agent. Blocking. Raises TrunklineError where they can't be looked at.
+
+        What it takes to look ends with the adapter's `close`.
+        """
         ...
 
     def history_lines(self, file: HistoryFile) -> Iterator[Line]:
-        """The lines of a history in order, as far as it is written now. Blocking. Raises OSError."""
+        """The lines of a history in order, as far as it is written now. Blocking. Raises OSError, TrunklineError."""
         ...
 
     def history_translator(self, context: Context) -> HistoryTranslator: ...
+
+    async def close(self) -> None: ...
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,7 +231,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(adapter: KeepsHistories, file: HistoryFile) -> Summary:
-    """Reads a history through. Blocking. Raises OSError."""
+    """Reads a history through. Blocking. Raises OSError, TrunklineError."""
     reading = Reading(file.native, file.native, adapter.history_translator(context(file.native, file.native)))
     for _ in reading.entries(adapter.history_lines(file)):
         pass

@@ -76,8 +76,11 @@ def tell(adapter: KeepsHistories, *lines: dict[str, Any] | bytes) -> Told:
 
 def compare(adapter: KeepsHistories, case: Path) -> None:
     """Fails unless the file of a case gives exactly the expected events, in order, with the expected fields."""
+    compare_told(read(adapter, case), case)
+
+
+def compare_told(told: Told, case: Path) -> None:
     expected = [json.loads(line) for line in (case / "expected.jsonl").read_text().splitlines()]
-    told = read(adapter, case)
     assert [(place, entry.data.TYPE) for place, entry in told.entries] == [(e["place"], e["type"]) for e in expected]
     for want, (_, entry) in zip(expected, told.entries, strict=True):
         where = f"{case.name} {want['place']} {want['type']}"

@@ -2,16 +2,19 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from trunkline_adapters.opencode import launch
+from trunkline_adapters.opencode import launch, store
+from trunkline_adapters.opencode.history import OpenCodeHistory
 from trunkline_adapters.opencode.profiles import DEFAULT, PROFILES, Profile
 from trunkline_adapters.opencode.server import OwnServer, Server, SharedServer, new_password
 from trunkline_adapters.opencode.session import OpenCodeSession
 from trunkline_adapters.opencode.translate import OpenCodeTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
 from trunkline_agentkit.agents import Agent
+from trunkline_agentkit.environment import ALWAYS, named_variables
+from trunkline_agentkit.history import HistoryFile, Line
 from trunkline_agentkit.profiles import profiled_program
 from trunkline_wire.session import Capabilities
 
@@ -58,6 +61,7 @@ class OpenCodeAdapter:
     def __init__(self, source: Mapping[str, str] | None = None) -> None:
         self.manifest = load_manifest("trunkline_adapters.opencode")
         self._given = source
+        self._stores: dict[str, store.Store] = {}
 
     @property
     def _source(self) -> Mapping[str, str]:
@@ -80,8 +84,39 @@ class OpenCodeAdapter:
         """One a profile."""
         return PROFILES.agents(self.manifest, self._source)
 
+    @property
+    def history_agents(self) -> tuple[str, ...]:
+        return tuple(sorted(PROFILES.all(self._source)))
+
+    def histories(self, agent: str | None = None) -> list[HistoryFile]:
+        """Of the programs that keep data here. Blocking. Raises TrunklineError."""
+        known = PROFILES.all(self._source)
+        return [
+            file
+            for name in self.history_agents
+            if agent in (None, name) and store.directory(known[name], self._source).is_dir()
+            for file in self._store(name).sessions(name)
+        ]
+
+    def history_lines(self, file: HistoryFile) -> Iterator[Line]:
+        return self._store(file.agent or DEFAULT).lines(file.native)
+
+    def history_translator(self, context: Context) -> OpenCodeHistory:
+        return OpenCodeHistory(context)
+
+    def _store(self, name: str) -> store.Store:
+        if name not in self._stores:
+            chosen = PROFILES.get(name, self._source)
+            path = profiled_program(self.manifest, name, chosen, self._source)
+            variables = named_variables((*ALWAYS, *self.manifest.variables, *chosen.variables), self._source)
+            environment = {**variables, **chosen.environment}
+            data = store.directory(chosen, self._source)
+            self._stores[name] = store.Store(path, chosen, environment, data)
+        return self._stores[name]
+
     async def close(self) -> None:
-        pass
+        while self._stores:
+            await asyncio.to_thread(self._stores.popitem()[1].close)
 
     async def _start(self, start: Start) -> OpenCodeSession:
         refuse_options(self, start.options)

@@ -21,7 +21,7 @@ START_DEADLINE: Final = 120.0
 """Seconds that a server may take until it listens."""
 _PORTS: Final = 3
 """Ports that are tried: another program may take the one that was free."""
-_LISTENS: Final = re.compile(r"listening on (https?://\S+)")
+LISTENS: Final = re.compile(r"listening on (https?://\S+)")
 _TAKEN: Final = re.compile(r"EADDRINUSE|in use|Failed to start server", re.IGNORECASE)
 
 
@@ -76,7 +76,7 @@ class OwnServer:
 
     async def _begin(self, exchange: Exchange) -> str | None:
         """Starts it; where it listens, or None if it has ended."""
-        argv = [self._path, "serve", "--hostname", "127.0.0.1", "--port", str(await asyncio.to_thread(_free_port))]
+        argv = [self._path, "serve", "--hostname", "127.0.0.1", "--port", str(await asyncio.to_thread(free_port))]
         self._process = await self._start.launch(argv, environment=self._environment)
         listens: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._printing = asyncio.create_task(self._print(self._process, exchange, listens), name="output of a server")
@@ -97,7 +97,7 @@ class OwnServer:
             for line in splitter.feed(chunk):
                 said = line.decode(errors="replace")
                 exchange.say({"stdout": said})
-                if (found := _LISTENS.search(said)) is not None and not listens.done():
+                if (found := LISTENS.search(said)) is not None and not listens.done():
                     listens.set_result(found[1])
 
     def _failed(self, end: Exit) -> TrunklineError:
@@ -166,7 +166,7 @@ def _real(directory: str) -> str:
     return str(Path(directory).resolve())
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

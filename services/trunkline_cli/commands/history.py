@@ -7,7 +7,8 @@ for a process that owns live sessions. The key is a file that only the instance'
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,10 +65,11 @@ async def _list(agent: str | None, cwd: Path | None, as_json: bool, home: Path |
     async with open_log(home, user=WORKER) as bus:
         known = await known_natives(bus)
     found: list[tuple[str, Summary]] = []
-    for name, adapter, file in _files(agent):
-        summary = await _summary(adapter, file)
-        if summary is not None and summary.turns and _is_in(summary, cwd):
-            found.append((name, summary))
+    async with _keeping(agent) as files:
+        for name, adapter, file in files:
+            summary = await _summary(adapter, file)
+            if summary is not None and summary.turns and _is_in(summary, cwd):
+                found.append((name, summary))
     found.sort(key=lambda one: (one[1].cwd or "", one[1].ended))
     if as_json:
         for name, summary in found:
@@ -104,10 +106,9 @@ async def _import(agent: str | None, ids: tuple[str, ...], cwd: Path | None, as_
 
     directory = home_directory(home)
     host = running_state(directory).host
-    files = list(_files(agent))
-    chosen = [_chosen(files, reference) for reference in ids] if ids else files
     failed = 0
-    async with open_log(home, user=WORKER) as bus:
+    async with _keeping(agent) as files, open_log(home, user=WORKER) as bus:
+        chosen = [_chosen(files, reference) for reference in ids] if ids else files
         known = await known_natives(bus)
         for name, adapter, file in chosen:
             summary = await _summary(adapter, file)
@@ -179,8 +180,9 @@ def _described(name: str, summary: "Summary", session: str | None) -> dict[str, 
     return {"agent": agent, "id": fields.pop("native"), **fields, "session": session}
 
 
-def _files(agent: str | None) -> "list[tuple[str, KeepsHistories, HistoryFile]]":
-    """The histories of one agent, or of all that keep any. Raises `unknown_adapter`, `unsupported`."""
+@asynccontextmanager
+async def _keeping(agent: str | None) -> "AsyncGenerator[list[tuple[str, KeepsHistories, HistoryFile]]]":
+    """The histories of one agent, or of all that keep any. Raises `unknown_adapter`, `unsupported`, and what keeps one from looking."""
     from trunkline_agentkit.history import KeepsHistories
     from trunkline_agentkit.registry import load, load_all
     from trunkline_wire import TrunklineError
@@ -193,7 +195,19 @@ def _files(agent: str | None) -> "list[tuple[str, KeepsHistories, HistoryFile]]"
             raise TrunklineError(
                 "unsupported", f"{agent!r} keeps no histories that can be imported: see `trunkline import`"
             )
-    return [(name, adapter, file) for name, adapter in keeping.items() for file in adapter.histories(agent)]
+    try:
+        files: list[tuple[str, KeepsHistories, HistoryFile]] = []
+        for name, adapter in keeping.items():
+            try:
+                files += [(name, adapter, file) for file in await asyncio.to_thread(adapter.histories, agent)]
+            except TrunklineError as error:
+                if agent is not None:
+                    raise
+                click.echo(f"{name}: {error}", err=True)
+        yield files
+    finally:
+        for adapter in keeping.values():
+            await adapter.close()
 
 
 def _chosen(
@@ -213,11 +227,12 @@ def _chosen(
 async def _summary(adapter: "KeepsHistories", file: "HistoryFile") -> "Summary | None":
     """None for a file that can't be read, which is said."""
     from trunkline_agentkit.history import summarise
+    from trunkline_wire import TrunklineError
 
     try:
         return await asyncio.to_thread(summarise, adapter, file)
-    except OSError as error:
-        click.echo(f"{file.path}: {error.strerror}", err=True)
+    except (OSError, TrunklineError) as error:
+        click.echo(f"{file.path}: {file.native}: {error}", err=True)
         return None
 
 
