@@ -1,7 +1,7 @@
 """Finite reads: the last message of a filter, messages by sequence, the end of a stream.
 
-`last`, `at`, `end` and `info` ask the stream's leader and so see every acked write. `get` asks any replica, which is
-quicker, and turns to the leader for what a replica lacks.
+`last`, `at`, `end` and `info` ask the stream's leader and so see every acked write. `get` and `row` ask any replica, which
+is quicker; `get` turns to the leader for what a replica lacks.
 """
 
 import asyncio
@@ -9,18 +9,22 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
+from nats.errors import NoRespondersError
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from trunkline_bus import jsapi
+from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus
 from trunkline_bus.patience import patiently
 from trunkline_bus.stored import Stored, from_direct, from_leader, parse_nanoseconds
+from trunkline_wire import encode
 
 PARALLEL: Final = 64
 """Direct gets under way at once: more are slower in this client (measured)."""
 
 _NO_MESSAGE: Final = 10037
+_NO_RESPONDERS: Final = "503"
 _ANSWER_TIMEOUT: Final = 5.0
 
 
@@ -87,6 +91,40 @@ async def get(bus: Bus, stream: str, sequences: Iterable[int]) -> list[Stored]:
     for start in range(0, len(wanted), PARALLEL):
         found += await _get_some(bus, stream, wanted[start : start + PARALLEL])
     return found
+
+
+async def row(bus: Bus, stream: str, filter: str, first: int, count: int) -> list[Stored]:
+    """Up to `count` messages of `filter` in a row from the sequence `first` on, in one request.
+
+    Fewer where there are no more, where a replica lacks them, or where they are too large for one answer. Raises
+    `log_unavailable` where nobody answers for 15 s.
+    """
+    body = encode({"seq": first, "batch": count, "next_by_subj": filter})
+
+    async def ask() -> list[Stored]:
+        found: list[Stored] = []
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def take(message: Received) -> None:
+            status = (message.headers or {}).get("Status")
+            if status is None and (stored := from_direct(message)) is not None:
+                found.append(stored)
+            elif not done.done():
+                done.set_result(status or "")
+
+        inbox = bus.reading.new_inbox()
+        answers = await bus.reading.subscribe_direct(inbox, take)
+        try:
+            await bus.reading.publish(f"$JS.API.DIRECT.GET.{stream}", body, reply=inbox)
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
+                if await done == _NO_RESPONDERS:
+                    raise NoRespondersError
+        finally:
+            if not bus.reading.is_closed:
+                await answers.unsubscribe()
+        return found
+
+    return await patiently(bus.reading, ask)
 
 
 async def _get_some(bus: Bus, stream: str, sequences: Sequence[int]) -> list[Stored]:

@@ -1,4 +1,4 @@
-"""Pages of a session's history: where each of its events stands in the log, so that any page is a few parallel gets.
+"""Pages of a session's history: where each of its events stands in the log, so that any page is read in one piece.
 
 The index is a document of the bucket `trunk_pages` a session, made by the projector: the last, open chunk of
 sequences in the document itself, every full chunk under a key of its own. A chunk is delta-coded: each number is
@@ -157,9 +157,11 @@ class _Pager:
                 document = decode_document(entry.value)
                 self._index, cursor = decode_index(bytes(document.state)), document.cursor
         # The index may be a second behind, or not there yet: the rest comes from the log itself.
-        for stored in await read_session(self._bus, self._session, after=cursor):
-            self._recent[stored.sequence] = stored
-            self._index = index_event(self._index, stored)
+        last = await direct.last(self._bus, subjects.EVENTS, subjects.session_events(self._session))
+        if last is not None and last.sequence > cursor:
+            for stored in await read_session(self._bus, self._session, after=cursor):
+                self._recent[stored.sequence] = stored
+                self._index = index_event(self._index, stored)
         start = len(self._index.firsts) - len(self._index.fresh)
         self._chunks = {start + n: decode(chunk) for n, chunk in enumerate(self._index.fresh)}
         self._chunks[len(self._index.firsts)] = decode(self._index.tail)
@@ -201,8 +203,14 @@ class _Pager:
 
     async def _events(self, sequences: Sequence[int]) -> list[Stored]:
         absent = [sequence for sequence in sequences if sequence not in self._recent]
-        found = {stored.sequence: stored for stored in await direct.get(self._bus, subjects.EVENTS, absent)}
-        every = self._recent | found
+        every = dict(self._recent)
+        if absent:
+            filter = subjects.session_events(self._session)
+            for stored in await direct.row(self._bus, subjects.EVENTS, filter, absent[0], len(absent)):
+                every[stored.sequence] = stored
+            absent = [sequence for sequence in absent if sequence not in every]
+        for stored in await direct.get(self._bus, subjects.EVENTS, absent):
+            every[stored.sequence] = stored
         return [every[sequence] for sequence in sequences if sequence in every]
 
 

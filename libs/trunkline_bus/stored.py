@@ -2,10 +2,9 @@
 
 import base64
 import datetime as dt
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
-from nats.aio.msg import Msg
 
 from trunkline_wire import subjects
 from trunkline_wire.codec import decode_event
@@ -15,6 +14,15 @@ Headers = dict[str, str]
 
 _STATUS_LINE: Final = b"NATS/1.0"
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Answer(Protocol):
+    """A message of the server's, in whichever form the client hands it over."""
+
+    @property
+    def headers(self) -> Headers | None: ...
+    @property
+    def data(self) -> bytes: ...
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +68,7 @@ def from_leader(stream: str, message: dict[str, Any]) -> Stored:
     return make(stream, message["seq"], message["subject"], headers, raw, parse_nanoseconds(message["time"]))
 
 
-def from_direct(message: Msg) -> Stored | None:
+def from_direct(message: Answer) -> Stored | None:
     """From an answer to DIRECT.GET; None where the server has no such message."""
     headers: Headers = dict(message.headers or {})
     if "Nats-Sequence" not in headers:

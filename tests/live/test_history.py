@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trunkline_testkit import processes
 from trunkline_testkit.agents import claude_path, require
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.offline import offline_env
@@ -102,7 +103,7 @@ async def run_once(environment: dict[str, str], project: Path, program: Path, *a
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(prompt.encode()), 120)
+    out, err = await asyncio.wait_for(process.communicate(prompt.encode()), 300)
     assert process.returncode == 0, err.decode()
     return out.decode()
 
@@ -114,7 +115,7 @@ async def import_it(product: Product, agent: str, native: str, project: Path) ->
     (listed,) = [json.loads(line) for line in out.splitlines()]
     assert (listed["agent"], listed["id"], listed["session"]) == (agent, native, None)
     assert (listed["cwd"], listed["turns"]) == (str(project), 2)
-    code, out, err = await product.cli("import", agent, native[:8], "--json", within=120)
+    code, out, err = await product.cli("import", agent, native[:12], "--json", within=120)
     assert code == 0, err
     done = json.loads(out)
     assert (done["outcome"], done["malformed"], done["untranslated"]) == ("imported", [], [])
@@ -164,3 +165,29 @@ async def test_a_session_of_gemini_is_imported_and_goes_on_with_a_prompt(
             assert "Remember the marmot." in json.dumps(said)
         code, out, err = await product.cli("verify", session)
         assert code == 0, f"{out}\n{err}"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("agent", ["opencode", "kilo"])
+async def test_a_session_in_the_store_of_opencode_is_imported_and_goes_on_with_a_prompt(
+    agent: str, project: Path, api: ScriptedApi, tmp_path: Path
+) -> None:
+    program = require(agent)
+    environment = offline_env(agent, tmp_path / "home", api.url)
+    out = await run_once(environment, project, program, "run", "--format", "json", prompt="SAY=Remember the marmot.")
+    native = next(id for line in out.splitlines() if (id := json.loads(line).get("sessionID")))
+    file = project / "one.txt"
+    file.write_text("first line\n")
+    prompt = f"SCENARIO=read FILE={file}"
+    await run_once(environment, project, program, "run", "--format", "json", "--session", native, prompt=prompt)
+    async with running(tmp_path / "home", environment) as product:
+        session = await import_it(product, agent, native, project)
+        async with await product.client() as client:
+            page = await client.call("session.history", session=session, limit=500)
+            (tool,) = [one["event"] for one in page["events"] if one["event"]["type"] == "tool.completed"]
+            assert "first line" in json.dumps(tool["data"]["content"])
+            (said,) = await go_on(client, session, native, "SCENARIO=recall")
+            assert "Remember the marmot." in json.dumps(said)
+        code, out, err = await product.cli("verify", session)
+        assert code == 0, f"{out}\n{err}"
+    assert processes.marked("HOME", str(tmp_path / "home")) == [], "a server outlives the import"

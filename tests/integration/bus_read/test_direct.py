@@ -50,6 +50,32 @@ async def test_get_keeps_the_order_and_leaves_out_what_is_gone(bus: Bus) -> None
     assert all(int(stored.raw) == stored.sequence for stored in found)
 
 
+async def test_a_row_is_one_request_and_has_what_get_has(bus: Bus) -> None:
+    session, other = new_session_id(), new_session_id()
+    for n in range(1, 121):
+        await put(bus, subjects.event(other if n % 3 == 0 else session, "agent.fact"), b"%d" % n)
+    await put(bus, subjects.event(session, "permission"), b"121", id="id-121", type="ask.decided")
+    every = [n for n in range(1, 122) if n % 3]
+    filter = subjects.session_events(session)
+    assert await direct.row(bus, subjects.EVENTS, filter, 1, 200) == await direct.get(bus, subjects.EVENTS, every)
+    some = await direct.row(bus, subjects.EVENTS, filter, 50, 7)
+    assert [stored.sequence for stored in some] == [50, 52, 53, 55, 56, 58, 59]
+    assert await direct.row(bus, subjects.EVENTS, filter, 122, 5) == []
+    assert await direct.row(bus, subjects.EVENTS, subjects.session_events(new_session_id()), 1, 5) == []
+
+
+async def test_a_row_waits_an_outage_out(bus: Bus, fresh_nats: NatsServer) -> None:
+    import asyncio
+
+    session = new_session_id()
+    await put(bus, subjects.event(session, "agent.fact"), b"x")
+    await asyncio.to_thread(fresh_nats.kill)
+    reading = asyncio.create_task(direct.row(bus, subjects.EVENTS, subjects.session_events(session), 1, 1))
+    await asyncio.to_thread(fresh_nats.start)
+    [stored] = await reading
+    assert stored.raw == b"x"
+
+
 async def test_a_stream_that_is_not_there_is_said_at_once(bus: Bus) -> None:
     with pytest.raises(NotFoundError):
         await direct.info(bus, "NOTHING")
