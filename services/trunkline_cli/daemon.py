@@ -56,9 +56,8 @@ class DaemonState(RunningState, frozen=True, kw_only=True):
     installed: str = ""
     flags: tuple[str, ...] = ()
 
-    @property
-    def troubles(self) -> list[str]:
-        """What is not well with it, a line each."""
+    def troubles(self, now: float) -> list[str]:
+        """What is not well with it at `now` (seconds since the epoch), a line each."""
         found = [
             f"{name} died {one.deaths} times in a row and is not started again: see `trunkline daemon logs {name}`"
             if one.given_up
@@ -68,10 +67,8 @@ class DaemonState(RunningState, frozen=True, kw_only=True):
         ]
         if not self.ready:
             found.append("it is still starting")
-        if self.beat and time.time() - self.beat > STALE_S:
-            found.append(
-                f"it has not said for {time.time() - self.beat:.0f} s that it lives: it hangs, or the machine slept"
-            )
+        if self.beat and now - self.beat > STALE_S:
+            found.append(f"it has not said for {now - self.beat:.0f} s that it lives: it hangs, or the machine slept")
         if self.installed not in {"", self.version}:
             found.append(f"version {self.installed} is installed: `trunkline daemon restart` runs it")
         return found

@@ -1,6 +1,7 @@
 """The Claude Code adapter: finds the CLI and starts sessions of it."""
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping
 from typing import Final
 

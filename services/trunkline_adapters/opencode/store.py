@@ -36,7 +36,7 @@ _DEPTH: Final = 8
 def directory(profile: Profile, source: Mapping[str, str]) -> Path:
     """Where the program keeps its data."""
     data = source.get("XDG_DATA_HOME") or Path(source.get("HOME") or "~").expanduser() / ".local" / "share"
-    return Path(data, profile.program)
+    return Path(data, profile.command[0])
 
 
 class Store:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,7 +111,7 @@ def status(home: Path | None, as_json: bool) -> int:
         else:
             click.echo(error.message)
         return NOT_RUNNING
-    troubles = state.troubles
+    troubles = state.troubles(time.time())
     if as_json:
         from trunkline_wire import decode_json
 

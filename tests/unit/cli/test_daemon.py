@@ -2,7 +2,6 @@
 
 import plistlib
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,8 @@ from trunkline_cli import daemon
 from trunkline_cli.commands.up import up_flags
 from trunkline_cli.daemon import DaemonState, ServiceState
 from trunkline_cli.units import launchd_plist, systemd_unit
+
+NOW = 1_000_000.0
 
 
 def state(**fields: object) -> DaemonState:
@@ -23,19 +24,19 @@ def state(**fields: object) -> DaemonState:
     [
         ({}, None),
         ({"services": {"gateway": ServiceState(ready=True, starts=3)}}, None),
-        ({"beat": time.time() - 60, "installed": "1.0"}, None),
+        ({"beat": NOW - 60, "installed": "1.0"}, None),
         ({"ready": False}, "it is still starting"),
         ({"services": {"gateway": ServiceState(ready=False, starts=2)}}, "gateway is not ready, started 2 times"),
         (
             {"services": {"adapters": ServiceState(ready=False, starts=20, deaths=20, given_up=True)}},
             "adapters died 20 times in a row and is not started again: see `trunkline daemon logs adapters`",
         ),
-        ({"beat": time.time() - 3600}, "it has not said for 3600 s that it lives: it hangs, or the machine slept"),
+        ({"beat": NOW - 3600}, "it has not said for 3600 s that it lives: it hangs, or the machine slept"),
         ({"installed": "1.1"}, "version 1.1 is installed: `trunkline daemon restart` runs it"),
     ],
 )
 def test_what_is_not_well_is_said(fields: dict[str, object], trouble: str | None) -> None:
-    assert state(**fields).troubles == ([] if trouble is None else [trouble])
+    assert state(**fields).troubles(NOW) == ([] if trouble is None else [trouble])
 
 
 def test_logs_are_read_from_their_end_and_followed_also_when_they_are_emptied(tmp_path: Path) -> None:
