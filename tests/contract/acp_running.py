@@ -35,10 +35,16 @@ class Running:
         self.session = session
         self.natives: list[Native] = []
         self.turns = 0
+        self.over = False
 
     async def read(self) -> None:
         async for native in self.session.messages():
             self.natives.append(native)
+        self.over = True
+
+    async def until_over(self) -> None:
+        """Until the session's messages have ended."""
+        await eventually(lambda: self.over, 30)
 
     def facts(self, *kinds: type[Data]) -> list[Fact]:
         found = [out for native in self.natives for out in native.out if isinstance(out, Fact)]

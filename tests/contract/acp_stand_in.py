@@ -3,7 +3,7 @@
 
 `STAND_IN` says how it behaves as a whole: `exit` (at once, with a reason), `signed_out`, `mute` (answers nothing but the first
 requests), `future` (another version of the protocol), `load` (takes sessions up by telling them again), `plain` (no modes,
-models, options or commands), `forgetful` (knows no session). `STAND_IN_STATE` is a directory where its sessions are kept.
+models, options or commands), `forgetful` (knows no session), `single` (takes none up). `STAND_IN_STATE` is a directory where its sessions are kept.
 """
 
 import json
@@ -96,7 +96,7 @@ def described() -> Obj:
 
 def initialized() -> Obj:
     able: Obj = {"list": {}, "close": {}, "fork": {}}
-    if BEHAVIOUR not in ("load", "forgetful"):
+    if BEHAVIOUR not in ("load", "forgetful", "single"):
         able["resume"] = {}
     return {
         "protocolVersion": 2 if BEHAVIOUR == "future" else 1,
@@ -247,6 +247,10 @@ def perform(word: str, rest: str, said: str) -> Iterator[str]:
             yield (STATE / now.session).read_text()
         case "vanish":
             os._exit(int(rest))
+        case "deaf":
+            speak("I hear nothing")
+            while True:
+                hear()
         case "environment":
             yield json.dumps(dict(os.environ))
         case "fail":

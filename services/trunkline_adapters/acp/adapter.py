@@ -101,8 +101,9 @@ class AcpAdapter:
         launch.check(start.options)
         chosen = launch.choose(start, self._source)
         path = profiled_program(self.manifest, start.agent, chosen, self._source)
+        argv = [path, *chosen.command[1:]]
         start = msgspec.structs.replace(start, environment=launch.environment(start, chosen, self._source))
-        process = await start.launch([path, *chosen.command[1:]], environment=start.environment)
-        session = AcpSession(process, AcpTranslator(start.context, chosen), chosen, start)
+        process = await start.launch(argv, environment=start.environment)
+        session = AcpSession(process, AcpTranslator(start.context, chosen), chosen, start, argv)
         await session.open()
         return session

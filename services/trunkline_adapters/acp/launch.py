@@ -2,7 +2,7 @@
 
 import datetime as dt
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -10,15 +10,25 @@ import msgspec
 
 from trunkline_adapters.acp.native import VERSION
 from trunkline_adapters.acp.profiles import NO_PROFILE, PROFILES, Profile
-from trunkline_agentkit import Start
+from trunkline_agentkit import Exit, Start
 from trunkline_agentkit.environment import named_variables
 from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text
 from trunkline_wire import TrunklineError
-from trunkline_wire.session import SessionOptions
+from trunkline_wire.session import SessionOptions, Thinking
 
 NATIVE_OPTIONS: Final = frozenset({"add_dirs", "authenticate", "command", "variables"})
 """Names in `options.native`: directories beside the session's own, an authentication method's id, the program and its
 arguments, names of variables that a `command` gets from the worker's environment."""
+
+
+_LEVELS: Final[Mapping[Thinking, tuple[str, ...]]] = {
+    "off": ("off", "none", "minimal"),
+    "low": ("low", "minimal"),
+    "medium": ("medium", "default"),
+    "high": ("high",),
+    "max": ("max", "xhigh", "ultra", "high"),
+}
+"""What agents call the levels of thinking, the best name first."""
 
 
 def check(options: SessionOptions) -> None:
@@ -116,12 +126,37 @@ def _pairs(given: Obj) -> list[Obj]:
     return [{"name": name, "value": str(value)} for name, value in given.items()]
 
 
+def level_among(level: Thinking, offered: Sequence[str]) -> str:
+    """The agent's word for a level of thinking. Raises TrunklineError `bad_params` where it has none, listing what it has."""
+    wanted = next((name for name in _LEVELS[level] if name in offered), None)
+    if wanted is None:
+        raise TrunklineError("bad_params", f"the agent has no level {level!r}; there are: {', '.join(offered)}")
+    return wanted
+
+
 def until_loadable(since: str | None, now: dt.datetime) -> float:
     """Seconds until the minute in which a session began is over; one that began nobody knows when may have begun just now."""
     minute = now.replace(second=0, microsecond=0)
     if since is not None and dt.datetime.fromisoformat(since) < minute:
         return 0.0
     return (minute + dt.timedelta(minutes=1) - now).total_seconds()
+
+
+def failed(chosen: Profile, agent: Obj, end: Exit, error: TrunklineError) -> TrunklineError:
+    """What kept an agent from beginning, given how it ended; `agent` is its answer to `initialize`, empty if none came."""
+    if error.code == "agent_auth":
+        return login(chosen, agent)
+    if error.code != "agent_failed" or "native_code" in error.details or agent:
+        return error
+    said = end.stderr_tail.strip()
+    reason = said.splitlines()[-1] if said else f"it printed nothing, exit code {end.code}"
+    return TrunklineError(
+        "agent_failed",
+        f"{chosen.title} ended at its start: {reason}",
+        exit_code=end.code,
+        signal=end.signal,
+        stderr=said[-2000:],
+    )
 
 
 def login(chosen: Profile, agent: Obj) -> TrunklineError:

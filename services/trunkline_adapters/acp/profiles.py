@@ -71,6 +71,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Methods of the agent's own that mean nothing to a reader; a `*` at the end takes every method that starts so."""
     history: Literal["chats"] | None = None
     """The form of the histories that it keeps of its own, where they can be imported (`gemini_history.py`)."""
+    interrupt_s: float = 20.0
+    """Seconds that it may take to end a turn that was interrupted; then it is ended itself, and its session taken up again."""
     start_s: float = 120.0
     """Seconds that the agent may take to answer the first request."""
 

@@ -1,7 +1,8 @@
 """A running agent: prompts and decisions in, translated messages out.
 
 The protocol has one turn at a time, so prompts that come while one runs wait here. What ends a turn is the agent's answer
-to its prompt, which nobody awaits: however late it comes, the turn ends with it.
+to its prompt, which nobody awaits: however late it comes, the turn ends with it. Only an agent that does not heed an
+interrupt is ended itself, and a further process takes its session up.
 """
 
 import asyncio
@@ -9,15 +10,16 @@ import contextlib
 import datetime as dt
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from trunkline_adapters.acp import replies
 from trunkline_adapters.acp.content import native_content
 from trunkline_adapters.acp.files import Files
-from trunkline_adapters.acp.launch import initialize, login, session_params, until_loadable
+from trunkline_adapters.acp.launch import failed, initialize, level_among, session_params, until_loadable
 from trunkline_adapters.acp.native import ASKED, CANCEL_REQUEST, CODES, VERSION
 from trunkline_adapters.acp.profiles import Profile
+from trunkline_adapters.acp.state import Turn, fact
 from trunkline_adapters.acp.terminals import Terminals
 from trunkline_adapters.acp.translate import AcpTranslator
 from trunkline_adapters.acp.translate_session import MODE, MODEL, THINKING, capabilities, choices_of, option_of
@@ -31,6 +33,7 @@ from trunkline_wire.asks import AskDecided
 from trunkline_wire.blocks import Block, Json, TextBlock
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.session import Thinking
+from trunkline_wire.work import ErrorRaised
 
 log = logging.getLogger(__name__)
 
@@ -39,35 +42,47 @@ _CLOSE_DEADLINE: Final = 2.0
 _QUIET: Final = 0.4
 _QUIET_AT_LAST: Final = 10.0
 """Seconds of silence after which a session's history is told, and how long it is waited for."""
-_LEVELS: Final[Mapping[Thinking, tuple[str, ...]]] = {
-    "off": ("off", "none", "minimal"),
-    "low": ("low", "minimal"),
-    "medium": ("medium", "default"),
-    "high": ("high",),
-    "max": ("max", "xhigh", "ultra", "high"),
-}
-"""What agents call the levels of thinking, the best name first."""
+
+
+class _Renewal:
+    """A process gives way to the next. `cut` is what its end has left to tell, `peer` the next one, None where there is none."""
+
+    def __init__(self, old: Peer) -> None:
+        loop = asyncio.get_running_loop()
+        self.old = old
+        self.cut: asyncio.Future[Native] = loop.create_future()
+        self.peer: asyncio.Future[Peer | None] = loop.create_future()
 
 
 class AcpSession(ConfigurableBase):
-    """Made by `AcpAdapter`; `open` before use."""
+    """Made by `AcpAdapter`, which says how `argv` starts the agent; `open` before use."""
 
-    def __init__(self, process: AgentProcess, translator: AcpTranslator, profile: Profile, start: Start) -> None:
-        self._process = process
+    def __init__(
+        self, process: AgentProcess, translator: AcpTranslator, profile: Profile, start: Start, argv: Sequence[str]
+    ) -> None:
         self._translator = translator
         self._profile = profile
         self._start = start
+        self._argv = argv
         self._agent: Obj = {}
         self._waiting: deque[tuple[str, list[Block], list[Obj]]] = deque()
         """Prompts behind the running turn: command, content, and the content as the agent takes it."""
         self._next: asyncio.Task[None] | None = None
         self._heard = 0.0
         """When the agent's last message came."""
-        self._terminals = Terminals(start.cwd, start.environment, translator.terminal)
+        self._insisting: asyncio.Task[None] | None = None
+        """Waits for the end of a turn that was interrupted, and does what is to be done where it does not come."""
+        self._renewal: _Renewal | None = None
+        self._renewing = False
+        self._connect(process)
+
+    def _connect(self, process: AgentProcess) -> None:
+        self._process = process
+        self._terminals = Terminals(self._start.cwd, self._start.environment, self._translator.terminal)
         self._peer = Peer(
             process,
             self._understand,
-            sent=translator.sent,
+            sent=self._translator.sent,
             served=self._served(),
             asked=ASKED,
             cancels=(CANCEL_REQUEST, "requestId"),
@@ -97,36 +112,36 @@ class AcpSession(ConfigurableBase):
         Raises TrunklineError `agent_auth` saying which command to run, `history_lost`, `unsupported`, `bad_params`,
         `timeout`, or `agent_failed` with the end of its error output.
         """
+        start, options = self._start, self._start.options
         try:
-            self._agent = as_obj(
-                await self._peer.request("initialize", initialize(self._profile), deadline=self._profile.start_s)
-            )
-            spoken = whole(self._agent, "protocolVersion")
-            if spoken != VERSION:
-                raise TrunklineError(
-                    "agent_failed", f"{self._profile.title} speaks version {spoken} of ACP, not {VERSION}"
-                )
-            if (method := self._start.options.native.get("authenticate")) is not None:
-                await self._peer.request("authenticate", {"methodId": method}, deadline=self._profile.start_s)
-            await self._begin()
-            await self._configure()
+            await self._introduce()
+            await self._begin(start.native_session or options.resume_native, fork=start.fork)
+            await self._configure(options.mode, options.model, options.thinking)
         except TrunklineError as error:
-            raise self._failed(await self.close(grace=0), error) from error
+            raise failed(self._profile, self._agent, await self.close(grace=0), error) from error
         except BaseException:
             await self.close(grace=0)
             raise
 
-    async def _begin(self) -> None:
+    async def _introduce(self) -> None:
+        deadline = self._profile.start_s
+        self._agent = as_obj(await self._peer.request("initialize", initialize(self._profile), deadline=deadline))
+        spoken = whole(self._agent, "protocolVersion")
+        if spoken != VERSION:
+            raise TrunklineError("agent_failed", f"{self._profile.title} speaks version {spoken} of ACP, not {VERSION}")
+        if (method := self._start.options.native.get("authenticate")) is not None:
+            await self._peer.request("authenticate", {"methodId": method}, deadline=deadline)
+
+    async def _begin(self, native: str | None, *, fork: bool) -> None:
         start, deadline = self._start, self._profile.start_s
         params = session_params(start, self._agent)
-        native = start.native_session or start.options.resume_native
         if native is None:
             await self._peer.request("session/new", params, deadline=deadline)
             return
         has = obj(self._agent, "agentCapabilities")
         able = obj(has, "sessionCapabilities")
         params["sessionId"] = native
-        if start.fork:
+        if fork:
             if "fork" not in able:
                 raise unsupported("fork", f"{self._profile.title} can't copy a session")
             await self._peer.request("session/fork", params, deadline=deadline)
@@ -156,38 +171,25 @@ class AcpSession(ConfigurableBase):
         while (rest := min(self._heard + _QUIET, latest) - clock()) > 0 and not self._peer.ended:  # noqa: ASYNC110  # silence is what it waits for
             await asyncio.sleep(rest)
 
-    async def _configure(self) -> None:
+    async def _configure(self, mode: str | None, model: str | None, thinking: Thinking | None) -> None:
         """Mode, model and thinking as they are wanted. A mode of the profile's is only set where the agent has it."""
-        options, known = self._start.options, self._translator.state.known
-        if options.mode is not None:
-            await self.set_mode(options.mode)
-        elif self._profile.mode in {mode.id for mode in known.modes} - {known.mode, None}:
+        known = self._translator.state.known
+        if mode is not None:
+            await self.set_mode(mode)
+        elif self._profile.mode in {one.id for one in known.modes} - {known.mode, None}:
             await self.set_mode(self._profile.mode or "")
-        if options.model is not None:
-            await self.set_model(options.model)
-        if options.thinking is not None:
-            await self.set_thinking(options.thinking)
-
-    def _failed(self, end: Exit, error: TrunklineError) -> TrunklineError:
-        said = end.stderr_tail.strip()
-        if error.code == "agent_auth":
-            return login(self._profile, self._agent)
-        if error.code != "agent_failed" or "native_code" in error.details or self._agent:
-            return error
-        reason = said.splitlines()[-1] if said else f"it printed nothing, exit code {end.code}"
-        return TrunklineError(
-            "agent_failed",
-            f"{self._profile.title} ended at its start: {reason}",
-            exit_code=end.code,
-            signal=end.signal,
-            stderr=said[-2000:],
-        )
+        if model is not None:
+            await self.set_model(model)
+        if thinking is not None:
+            await self.set_thinking(thinking)
 
     async def send(self, prompt: UserPrompt) -> None:
         supported = obj(obj(self._agent, "agentCapabilities"), "promptCapabilities")
         await self._prompt(prompt.command, prompt.content, native_content(prompt.content, supported))
 
     async def _prompt(self, command: str, content: list[Block], native: list[Obj]) -> None:
+        if self._renewing and self._insisting is not None:
+            await asyncio.wait({self._insisting})
         if self._peer.ended or not self._process.running:
             raise TrunklineError("agent_failed", "the agent has ended: send a prompt to start it again")
         if self._translator.busy or self._waiting:
@@ -205,10 +207,23 @@ class AcpSession(ConfigurableBase):
             raise
 
     def messages(self) -> AsyncIterator[Native]:
-        return self._peer.messages()
+        return self._messages(self._peer)
+
+    async def _messages(self, peer: Peer | None) -> AsyncIterator[Native]:
+        while peer is not None:
+            async for native in peer.messages():
+                yield native
+            renewal = self._renewal
+            if renewal is None or renewal.old is not peer:
+                return
+            yield await renewal.cut
+            peer = await renewal.peer
 
     async def close(self, grace: float = 5.0) -> Exit:
         self._peer.release()
+        if self._insisting is not None and self._insisting is not asyncio.current_task():
+            self._insisting.cancel()
+            await asyncio.gather(self._insisting, return_exceptions=True)
         if grace and self._process.running and not self._translator.busy:
             await self._say_goodbye()
         if self._next is not None:
@@ -229,11 +244,69 @@ class AcpSession(ConfigurableBase):
             for command, content, _ in self._waiting:
                 self._translator.drop(command, content)
             self._waiting.clear()
+        if self._renewing:
+            return  # the turn that was to be interrupted has its end
+        turn = self._translator.state.turn
+        if turn is not None and not turn.interrupted:
+            if self._insisting is not None:
+                self._insisting.cancel()
+            self._insisting = asyncio.create_task(self._insist(turn), name=f"interrupt of {self._process.pid}")
         await self._peer.notify("session/cancel", {"sessionId": self._native})
         # An agent may wait for these before it ends its turn.
         for ask in self._translator.open_asks():
             with contextlib.suppress(TrunklineError):
                 await self._peer.answer(ask.key, replies.cancelled(ask))
+
+    async def _insist(self, turn: Turn) -> None:
+        """A turn that goes on though it was interrupted ends with its agent."""
+        await asyncio.sleep(self._profile.interrupt_s)
+        if self._translator.state.turn is not turn or self._peer.ended:
+            return
+        log.warning("interrupt_unheeded", extra={"pid": self._process.pid, "seconds": self._profile.interrupt_s})
+        self._renewing = True
+        renewal = self._renewal = _Renewal(self._peer)
+        try:
+            await self._renew(renewal)
+        except Exception as error:
+            log.warning("session_not_renewed", extra={"pid": self._process.pid}, exc_info=True)
+            if isinstance(error, TrunklineError):
+                self._peer.tell([fact(ErrorRaised(code=error.code, message=error.message))], "renewal")
+            await self.close(grace=0)
+        finally:
+            self._renewing = False
+            if not renewal.cut.done():
+                renewal.cut.set_result(self._cut())
+            if not renewal.peer.done():
+                renewal.peer.set_result(None)
+        self._go_on()
+
+    async def _renew(self, renewal: _Renewal) -> None:
+        """Ends the process, and has the next one take the session up, with mode, model and thinking as they were.
+
+        Raises TrunklineError where that fails. For an agent that can't take up a session there is none.
+        """
+        known = self._translator.state.known
+        mode, model, thinking = known.mode, known.model, known.thinking
+        renewal.old.release()
+        await self._terminals.close()
+        await self._process.close(0)
+        await renewal.old.wait()
+        renewal.cut.set_result(self._cut())
+        if not capabilities(self._translator.state).resume:
+            return
+        self._connect(await self._start.launch(self._argv, environment=self._start.environment))
+        renewal.peer.set_result(self._peer)
+        await self._introduce()
+        await self._begin(self._native, fork=False)
+        if mode is not None and mode != known.mode:
+            await self.set_mode(mode)
+        if model is not None and model != known.model:
+            await self.set_model(model)
+        if thinking is not None and thinking != known.thinking:
+            await self._set_option(THINKING, thinking)
+
+    def _cut(self) -> Native:
+        return Native(raw=b"", out=self._translator.cut(), kind="session/cancel", ours=True)
 
     async def decide(self, ask: str, decision: AskDecided) -> None:
         waiting = self._translator.open_ask(ask)
@@ -272,11 +345,7 @@ class AcpSession(ConfigurableBase):
         option = option_of(self._translator.state.known, THINKING)
         if option is None:
             raise unsupported("thinking", f"the agent can't be set to think at level {level!r}")
-        offered = [choice.id for choice in choices_of(option)]
-        wanted = next((name for name in _LEVELS[level] if name in offered), None)
-        if wanted is None:
-            raise TrunklineError("bad_params", f"the agent has no level {level!r}; there are: {', '.join(offered)}")
-        await self._set_option(THINKING, wanted)
+        await self._set_option(THINKING, level_among(level, [choice.id for choice in choices_of(option)]))
 
     async def _set_option(self, category: str, value: str) -> bool:
         """Sets a config option; False where the agent has none of this category."""
@@ -313,9 +382,12 @@ class AcpSession(ConfigurableBase):
         self._heard = asyncio.get_running_loop().time()
         kind = self._translator.kind_of(decoded.message)
         native = translate_message(self._translator, decoded, kind)
-        if self._waiting and not self._translator.busy and self._next is None:
-            self._next = asyncio.create_task(self._send_next(), name=f"next prompt of {self._process.pid}")
+        self._go_on()
         return native
+
+    def _go_on(self) -> None:
+        if self._waiting and not (self._translator.busy or self._renewing or self._next is not None):
+            self._next = asyncio.create_task(self._send_next(), name=f"next prompt of {self._process.pid}")
 
     async def _send_next(self) -> None:
         """A turn is over: the prompt that waited longest is the next one's."""

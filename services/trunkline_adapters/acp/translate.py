@@ -32,7 +32,7 @@ from trunkline_adapters.acp.translate_session import (
     usage_updated,
 )
 from trunkline_adapters.acp.translate_tools import called, start_known
-from trunkline_adapters.acp.translate_turn import begin, ended, sent, undelivered
+from trunkline_adapters.acp.translate_turn import begin, cut, ended, sent, undelivered
 from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_agentkit.jsonrpc import id_key
 from trunkline_agentkit.protocol import Context, Out
@@ -104,6 +104,10 @@ class AcpTranslator:
     def undelivered(self, command: str, error: ErrorInfo) -> list[Out]:
         """The prompt of this command could not be sent."""
         return undelivered(self._state, command, error)
+
+    def cut(self) -> list[Out]:
+        """The agent was ended, as it did not heed an interrupt, and the next process takes its session up."""
+        return cut(self._state)
 
     def terminal(self, name: str, output: str, exit_code: int | None) -> None:
         """What a terminal that we run for the agent has printed, and how it ended."""

@@ -84,13 +84,7 @@ def ended(state: State, key: bytes, message: Obj) -> list[Out]:
         return out
     result = obj(message, "result")
     outcome, error = _outcome(turn, message)
-    out += close_segment(state, aborted=outcome == "interrupted")
-    out += cancel_open(
-        state, "the turn was interrupted" if outcome == "interrupted" else "the turn ended without a result"
-    )
-    out += withdraw_all(state)
-    out += [fact(SessionStatus(status=None)) for _ in range(bool(state.compacting))]
-    out += [delivered(state, prompt, "cancelled") for prompt in state.dropped]
+    out += _close(state, outcome)
     usage, total = turn_usage(state, result)
     out += [fact(UsageUpdated(usage=total)) for _ in range(total is not None)]
     data = TurnCompleted(
@@ -102,21 +96,49 @@ def ended(state: State, key: bytes, message: Obj) -> list[Out]:
         stop_reason=text(result, "stopReason"),
         models=turn_models(result),
     )
+    _forget(state)
+    return [*out, fact(data)]
+
+
+def cut(state: State) -> list[Out]:
+    """The agent was ended in the midst of a turn that was interrupted: what it owes us will not come."""
+    out = _close(state, "interrupted")
+    if state.turn is not None:
+        out.append(fact(TurnCompleted(outcome="interrupted", usage=state.turn.usage, cost_usd=turn_cost(state))))
+    _forget(state)
+    state.requests.clear()
+    state.sent.clear()
+    state.coming = None
+    return out
+
+
+def _close(state: State, outcome: Outcome) -> list[Out]:
+    """The ends of all that a turn has left open."""
+    interrupted = outcome == "interrupted"
+    out = close_segment(state, aborted=interrupted)
+    out += cancel_open(state, "the turn was interrupted" if interrupted else "the turn ended without a result")
+    out += withdraw_all(state)
+    out += [fact(SessionStatus(status=None)) for _ in range(bool(state.compacting))]
+    return out + [delivered(state, prompt, "cancelled") for prompt in state.dropped]
+
+
+def _forget(state: State) -> None:
     state.turn = None
     state.compacting.clear()
     state.dropped.clear()
     state.blocks.clear()
     state.finished.clear()
     state.terminals.clear()
-    return [*out, fact(data)]
 
 
 def _outcome(turn: Turn, message: Obj) -> tuple[Outcome, ErrorInfo | None]:
-    """The agent's own word decides: one that was interrupted too late says `end_turn`, and what it cost to get there."""
+    """The agent's own word decides. One that was interrupted too late says `end_turn`, and what it cost to get there; one that
+    was interrupted and says `end_turn` alone has only not learnt the word for it.
+    """
     if "error" not in message or message["error"] is None:
         result = obj(message, "result")
         stop = text(result, "stopReason") or "end_turn"
-        if turn.interrupted and stop == "end_turn" and whole(obj(result, "usage"), "outputTokens") == 0:
+        if turn.interrupted and stop == "end_turn" and not whole(obj(result, "usage"), "outputTokens"):
             return "interrupted", None
         if turn.failure is not None and stop == "end_turn":
             said = _words(turn.failure) or "the agent says that the turn has failed, and not why"

@@ -80,10 +80,6 @@ class TestVibe(SilentAcpRow):
 class TestOpenhands(SilentAcpRow):
     agent = profile = "openhands"
     litter: ClassVar[Sequence[str]] = ("tmux-*/*",)
-    known: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("interrupt", "interrupt while asking", "API 429", "API 500", "API drops"),
-        "`session/cancel` does not interrupt the agent's call of its model, nor its tries",
-    )
     exempt: ClassVar[Mapping[Any, str]] = {
         **SilentAcpRow.exempt,
         "streaming": "its answers come whole: it calls its model without streaming",
