@@ -3,7 +3,8 @@
 
 `STAND_IN` says how it behaves as a whole: `exit` (at once, with a reason), `signed_out`, `mute` (answers nothing but the first
 requests), `future` (another version of the protocol), `load` (takes sessions up by telling them again), `plain` (no modes,
-models, options or commands), `forgetful` (knows no session), `single` (takes none up). `STAND_IN_STATE` is a directory where its sessions are kept.
+models, options or commands), `forgetful` (knows no session), `single` (takes none up), `loaded` (copies only
+the session that it has loaded). `STAND_IN_STATE` is a directory where its sessions are kept.
 """
 
 import json
@@ -27,7 +28,7 @@ MODELS = [{"value": "small", "name": "Small"}, {"value": "large", "name": "Large
 values: dict[str, Any] = {"mode": "auto", "model": "small", "effort": "low"}
 numbers = iter(range(10_000))
 lines: "queue.Queue[bytes]" = queue.Queue()
-now = SimpleNamespace(session="", cancelled=False)
+now = SimpleNamespace(session="", cancelled=False, refused=False)
 
 
 def say(message: Obj) -> None:
@@ -96,13 +97,13 @@ def described() -> Obj:
 
 def initialized() -> Obj:
     able: Obj = {"list": {}, "close": {}, "fork": {}}
-    if BEHAVIOUR not in ("load", "forgetful", "single"):
+    if BEHAVIOUR not in ("load", "forgetful", "single", "loaded"):
         able["resume"] = {}
     return {
         "protocolVersion": 2 if BEHAVIOUR == "future" else 1,
         "agentInfo": {"name": "stand-in", "title": "Stand-in", "version": "1.2.3"},
         "agentCapabilities": {
-            "loadSession": BEHAVIOUR in ("load", "forgetful"),
+            "loadSession": BEHAVIOUR in ("load", "forgetful", "loaded"),
             "promptCapabilities": {"image": True, "embeddedContext": True},
             "mcpCapabilities": {"http": True},
             "sessionCapabilities": able,
@@ -117,6 +118,9 @@ def begin(id: Any, method: str, params: Obj) -> None:
         return
     if method != "session/new" and (BEHAVIOUR == "forgetful" or not (STATE / params["sessionId"]).exists()):
         refuse(id, -32002, "Resource not found")
+        return
+    if BEHAVIOUR == "loaded" and method == "session/fork" and now.session != params["sessionId"]:
+        refuse(id, -32602, "Session not found")
         return
     told = Path() if method == "session/new" else STATE / params["sessionId"]
     if method in ("session/load", "session/resume"):
@@ -177,6 +181,11 @@ def prompt(id: Any, params: Obj) -> None:
         speak(piece)
         if now.cancelled:
             break
+    if word == "refused":
+        now.refused = True
+    if now.refused:
+        refuse(id, -31002, "the key was refused")
+        return
     if word == "fail":
         refuse(id, 400, json.dumps({"error": {"code": 400, "message": "the model is not there"}}))
         return
@@ -253,7 +262,7 @@ def perform(word: str, rest: str, said: str) -> Iterator[str]:
                 hear()
         case "environment":
             yield json.dumps(dict(os.environ))
-        case "fail":
+        case "fail" | "refused":
             pass
         case _:
             yield from (said[:3], said[3:])

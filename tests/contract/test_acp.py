@@ -366,6 +366,18 @@ async def test_a_copy_has_an_id_of_its_own_and_tells_nothing_again(tmp_path: Pat
         assert [join_text(one.content) for one in agent.all(MessageAssistant)] == ["second"]
 
 
+async def test_a_copy_of_an_agent_that_copies_only_what_it_has_loaded(tmp_path: Path) -> None:
+    (tmp_path / "loading.toml").write_text('title = "L"\ncommand = ["acp_stand_in.py"]\nload_to_fork = true\n')
+    source = {"TRUNKLINE_ACP_PROFILES": str(tmp_path), "TRUNKLINE_PROGRAM_ACP_LOADING": STAND_IN}
+    async with running(tmp_path, "loaded", agent="loading", source=source) as agent:
+        await agent.turn("first")
+        native = agent.all(SessionInitialized)[0].native_session
+    async with running(tmp_path, "loaded", agent="loading", source=source, resume=native, fork=True) as agent:
+        assert (await agent.said("recall")).splitlines() == ["first", "recall"]
+        assert native not in {one.native_session for one in agent.all(SessionInitialized)}
+        assert len(agent.all(MessageAssistant)) == 1
+
+
 async def test_a_session_that_the_agent_has_lost_says_so(tmp_path: Path) -> None:
     for behaviour in ("forgetful", ""):
         with pytest.raises(TrunklineError) as refused:

@@ -55,6 +55,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A message without an id whose text has this pattern tells why the turn has failed, unless the agent goes on after it."""
     failure: Sign | None = None
     """What an update holds that says that the turn has failed; the message without an id that follows tells why."""
+    signed_out: str | None = None
+    """A pattern in the error of a turn: it wants a login, or its key was refused. The next prompt starts it again."""
     silent_chunk: str | None = None
     """A message without an id whose text has this pattern is none of the model's, and says nothing to a reader."""
     load_later: bool = False
@@ -62,6 +64,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     questions_at: str | None = None
     """Where the tool call of a permission request holds the questions that the request is made of: a dotted path. Their answers go
     beside the option that is chosen, by the number of the question."""
+    load_to_fork: bool = False
+    """Whether it copies a session only once it has loaded it."""
     apart: bool = False
     """The tool call in a permission request is none: the request is about the calls that are open."""
     tool_name: str | None = None
@@ -76,12 +80,21 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     start_s: float = 120.0
     """Seconds that the agent may take to answer the first request."""
 
+    def is_signed_out(self, said: str) -> bool:
+        return self.signed_out is not None and re.search(self.signed_out, said) is not None
+
     def is_silent(self, method: str) -> bool:
         return any(method.startswith(name[:-1]) if name.endswith("*") else method == name for name in self.silent)
 
 
 def _check(profile: Profile) -> None:
-    for pattern in (profile.mode_chunk, profile.notice_chunk, profile.error_chunk, profile.silent_chunk):
+    for pattern in (
+        profile.mode_chunk,
+        profile.notice_chunk,
+        profile.error_chunk,
+        profile.silent_chunk,
+        profile.signed_out,
+    ):
         re.compile(pattern or "")
 
 

@@ -19,6 +19,7 @@ from trunkline_adapters.acp.files import Files
 from trunkline_adapters.acp.launch import failed, initialize, level_among, session_params, until_loadable
 from trunkline_adapters.acp.native import ASKED, CANCEL_REQUEST, CODES, VERSION
 from trunkline_adapters.acp.profiles import Profile
+from trunkline_adapters.acp.renewal import Renewal, messages_of
 from trunkline_adapters.acp.state import Turn, fact
 from trunkline_adapters.acp.terminals import Terminals
 from trunkline_adapters.acp.translate import AcpTranslator
@@ -44,16 +45,6 @@ _QUIET_AT_LAST: Final = 10.0
 """Seconds of silence after which a session's history is told, and how long it is waited for."""
 
 
-class _Renewal:
-    """A process gives way to the next. `cut` is what its end has left to tell, `peer` the next one, None where there is none."""
-
-    def __init__(self, old: Peer) -> None:
-        loop = asyncio.get_running_loop()
-        self.old = old
-        self.cut: asyncio.Future[Native] = loop.create_future()
-        self.peer: asyncio.Future[Peer | None] = loop.create_future()
-
-
 class AcpSession(ConfigurableBase):
     """Made by `AcpAdapter`, which says how `argv` starts the agent; `open` before use."""
 
@@ -71,8 +62,8 @@ class AcpSession(ConfigurableBase):
         self._heard = 0.0
         """When the agent's last message came."""
         self._insisting: asyncio.Task[None] | None = None
-        """Waits for the end of a turn that was interrupted, and does what is to be done where it does not come."""
-        self._renewal: _Renewal | None = None
+        """Waits for the end of a turn that was interrupted, or brings the next process."""
+        self._renewal: Renewal | None = None
         self._renewing = False
         self._connect(process)
 
@@ -144,6 +135,9 @@ class AcpSession(ConfigurableBase):
         if fork:
             if "fork" not in able:
                 raise unsupported("fork", f"{self._profile.title} can't copy a session")
+            if self._profile.load_to_fork:
+                self._translator.copying()
+                await self._peer.request("session/load", params, deadline=deadline)
             await self._peer.request("session/fork", params, deadline=deadline)
             await self._until_quiet()
             return
@@ -188,14 +182,22 @@ class AcpSession(ConfigurableBase):
         await self._prompt(prompt.command, prompt.content, native_content(prompt.content, supported))
 
     async def _prompt(self, command: str, content: list[Block], native: list[Obj]) -> None:
-        if self._renewing and self._insisting is not None:
-            await asyncio.wait({self._insisting})
+        await self._until_renewed()
         if self._peer.ended or not self._process.running:
             raise TrunklineError("agent_failed", "the agent has ended: send a prompt to start it again")
         if self._translator.busy or self._waiting:
             self._waiting.append((command, content, native))
         else:
             await self._post(command, content, native)
+
+    async def _until_renewed(self) -> None:
+        """A process that is on its way out, or whose login was refused, hears no further prompt: the next one may find another login."""
+        state = self._translator.state
+        if state.signed_out and capabilities(state).resume and not self._renewing:
+            self._renewing = True
+            self._insisting = asyncio.create_task(self._replace(), name=f"renewal of {self._process.pid}")
+        if self._renewing and self._insisting is not None:
+            await asyncio.wait({self._insisting})
 
     async def _post(self, command: str, content: list[Block], native: list[Obj]) -> None:
         self._translator.prompt(command, content)
@@ -207,17 +209,7 @@ class AcpSession(ConfigurableBase):
             raise
 
     def messages(self) -> AsyncIterator[Native]:
-        return self._messages(self._peer)
-
-    async def _messages(self, peer: Peer | None) -> AsyncIterator[Native]:
-        while peer is not None:
-            async for native in peer.messages():
-                yield native
-            renewal = self._renewal
-            if renewal is None or renewal.old is not peer:
-                return
-            yield await renewal.cut
-            peer = await renewal.peer
+        return messages_of(self._peer, lambda: self._renewal)
 
     async def close(self, grace: float = 5.0) -> Exit:
         self._peer.release()
@@ -263,8 +255,12 @@ class AcpSession(ConfigurableBase):
         if self._translator.state.turn is not turn or self._peer.ended:
             return
         log.warning("interrupt_unheeded", extra={"pid": self._process.pid, "seconds": self._profile.interrupt_s})
+        await self._replace()
+
+    async def _replace(self) -> None:
+        """Another process for this one; where that fails the session's agent has ended."""
         self._renewing = True
-        renewal = self._renewal = _Renewal(self._peer)
+        renewal = self._renewal = Renewal(self._peer)
         try:
             await self._renew(renewal)
         except Exception as error:
@@ -274,13 +270,10 @@ class AcpSession(ConfigurableBase):
             await self.close(grace=0)
         finally:
             self._renewing = False
-            if not renewal.cut.done():
-                renewal.cut.set_result(self._cut())
-            if not renewal.peer.done():
-                renewal.peer.set_result(None)
+            renewal.settle(self._cut())
         self._go_on()
 
-    async def _renew(self, renewal: _Renewal) -> None:
+    async def _renew(self, renewal: Renewal) -> None:
         """Ends the process, and has the next one take the session up, with mode, model and thinking as they were.
 
         Raises TrunklineError where that fails. For an agent that can't take up a session there is none.
@@ -306,7 +299,7 @@ class AcpSession(ConfigurableBase):
             await self._set_option(THINKING, thinking)
 
     def _cut(self) -> Native:
-        return Native(raw=b"", out=self._translator.cut(), kind="session/cancel", ours=True)
+        return Native(raw=b"", out=self._translator.cut(), kind="renewal", ours=True)
 
     async def decide(self, ask: str, decision: AskDecided) -> None:
         waiting = self._translator.open_ask(ask)
@@ -393,6 +386,7 @@ class AcpSession(ConfigurableBase):
         """A turn is over: the prompt that waited longest is the next one's."""
         command, content, native = self._waiting.popleft()
         try:
+            await self._until_renewed()
             await self._post(command, content, native)
         except TrunklineError as error:
             log.info("prompt_undelivered", extra={"code": error.code, "command": command})

@@ -127,6 +127,8 @@ class State:
     initialized: bool = False
     loading: bool = False
     """A session was taken up and not prompted yet: what comes is its history, which the log has."""
+    copying: bool = False
+    """What is loaded is not this session, but the one that it is going to be a copy of."""
     known: Known = field(default_factory=Known)
     requests: dict[bytes, tuple[str, Obj]] = field(default_factory=dict[bytes, "tuple[str, Obj]"])
     """Our requests without an answer, by the key of their id: method and parameters."""
@@ -136,6 +138,8 @@ class State:
     """Prompts that the agent has and that no turn has begun of."""
     dropped: list[Prompt] = field(default_factory=list[Prompt])
     """Prompts that will never be sent, which the log does not know yet."""
+    signed_out: bool = False
+    """The last turn has failed for want of a login."""
     turn: Turn | None = None
     turns: int = 0
     segment: Segment | None = None

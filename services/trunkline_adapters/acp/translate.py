@@ -97,6 +97,10 @@ class AcpTranslator:
         """The next `session/prompt` is this command's."""
         self._state.coming = Prompt(command=command, content=content)
 
+    def copying(self) -> None:
+        """The session that is loaded next is only what this one is going to be a copy of."""
+        self._state.copying = True
+
     def drop(self, command: str, content: list[Block]) -> None:
         """A prompt that waited behind the running turn will not be sent; the turn's end tells it."""
         self._state.dropped.append(Prompt(command=command, content=content))
@@ -106,7 +110,7 @@ class AcpTranslator:
         return undelivered(self._state, command, error)
 
     def cut(self) -> list[Out]:
-        """The agent was ended, as it did not heed an interrupt, and the next process takes its session up."""
+        """The agent was ended, with the turn that it did not end itself, and the next process takes its session up."""
         return cut(self._state)
 
     def terminal(self, name: str, output: str, exit_code: int | None) -> None:

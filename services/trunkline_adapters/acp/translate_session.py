@@ -27,7 +27,10 @@ def replied(state: State, method: str, params: Obj, result: Obj) -> list[Out]:
             if state.profile is NO_PROFILE:
                 state.profile = named_by(text(obj(result, "agentInfo"), "name")) or NO_PROFILE
             return []
+        case "session/load" if state.copying:
+            return []
         case _ if method in BEGINNINGS:
+            state.copying = False
             return _described(state, method, params, result)
         case "session/set_mode":
             return _changed(state, mode=text(params, "modeId"))

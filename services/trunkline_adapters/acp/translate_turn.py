@@ -4,6 +4,7 @@ import msgspec
 
 from trunkline_adapters.acp.content import prompt_blocks, prompt_text
 from trunkline_adapters.acp.native import AUTH_REQUIRED, CODES, OUTCOMES, REPLAYING
+from trunkline_adapters.acp.profiles import Profile
 from trunkline_adapters.acp.state import Prompt, State, Turn, delivered, fact
 from trunkline_adapters.acp.translate_asks import answered, withdraw_all
 from trunkline_adapters.acp.translate_message import close_segment
@@ -83,7 +84,8 @@ def ended(state: State, key: bytes, message: Obj) -> list[Out]:
         state.sent = [one for one in state.sent if one.key != key]
         return out
     result = obj(message, "result")
-    outcome, error = _outcome(turn, message)
+    outcome, error = _outcome(state.profile, turn, message)
+    state.signed_out = error is not None and error.code == "agent_auth"
     out += _close(state, outcome)
     usage, total = turn_usage(state, result)
     out += [fact(UsageUpdated(usage=total)) for _ in range(total is not None)]
@@ -101,7 +103,7 @@ def ended(state: State, key: bytes, message: Obj) -> list[Out]:
 
 
 def cut(state: State) -> list[Out]:
-    """The agent was ended in the midst of a turn that was interrupted: what it owes us will not come."""
+    """The agent was ended, a turn that was under way with it: what it owes us will not come."""
     out = _close(state, "interrupted")
     if state.turn is not None:
         out.append(fact(TurnCompleted(outcome="interrupted", usage=state.turn.usage, cost_usd=turn_cost(state))))
@@ -109,6 +111,7 @@ def cut(state: State) -> list[Out]:
     state.requests.clear()
     state.sent.clear()
     state.coming = None
+    state.signed_out = False
     return out
 
 
@@ -131,7 +134,7 @@ def _forget(state: State) -> None:
     state.terminals.clear()
 
 
-def _outcome(turn: Turn, message: Obj) -> tuple[Outcome, ErrorInfo | None]:
+def _outcome(profile: Profile, turn: Turn, message: Obj) -> tuple[Outcome, ErrorInfo | None]:
     """The agent's own word decides. One that was interrupted too late says `end_turn`, and what it cost to get there; one that
     was interrupted and says `end_turn` alone has only not learnt the word for it.
     """
@@ -152,7 +155,7 @@ def _outcome(turn: Turn, message: Obj) -> tuple[Outcome, ErrorInfo | None]:
     details = text(obj(error, "data"), "details") or text(obj(error, "data"), "message")
     if details is not None and details not in said:
         said = f"{said}: {details}"
-    ours = "agent_auth" if code == AUTH_REQUIRED else "agent_failed"
+    ours = "agent_auth" if code == AUTH_REQUIRED or profile.is_signed_out(said) else "agent_failed"
     return "error", ErrorInfo(code=ours, message=said[:4000], details={"native_code": code})
 
 

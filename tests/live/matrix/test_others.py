@@ -72,9 +72,6 @@ class TestFastAgent(SilentAcpRow):
 
 class TestVibe(SilentAcpRow):
     agent = profile = "vibe"
-    known: ClassVar[Mapping[str, str]] = {
-        "API 401": "once its key was refused the agent asks its model no more: every turn behind it fails"
-    }
 
 
 class TestOpenhands(SilentAcpRow):

@@ -1,4 +1,4 @@
-"""The ACP adapter with an agent that does not heed an interrupt."""
+"""The ACP adapter with agents whose process has to give way to another: that heed no interrupt, or whose login was refused."""
 
 import signal
 from pathlib import Path
@@ -15,9 +15,10 @@ from trunkline_wire.work import ErrorRaised
 
 @pytest.fixture
 def hasty(tmp_path: Path) -> dict[str, str]:
-    """Makes the fake an agent `hasty`, whose profile gives an interrupt half a second."""
-    (tmp_path / "hasty.toml").write_text('title = "Hasty"\ncommand = ["acp_stand_in.py"]\ninterrupt_s = 0.5\n')
-    return {DIRECTORY_VARIABLE: str(tmp_path), "TRUNKLINE_PROGRAM_ACP_HASTY": STAND_IN}
+    """Makes the fake an agent `hasty`, whose profile gives an interrupt half a second, and knows how it says that its key was refused."""
+    lines = ('title = "Hasty"', 'command = ["acp_stand_in.py"]', "interrupt_s = 0.5", "signed_out = 'key was refused'")
+    (tmp_path / "hasty.toml").write_text("\n".join(lines))
+    return {"TRUNKLINE_ACP_PROFILES": str(tmp_path), "TRUNKLINE_PROGRAM_ACP_HASTY": STAND_IN}
 
 
 @pytest.mark.parametrize("behaviour", ["", "load"])
@@ -80,3 +81,28 @@ async def test_one_that_heeds_it_is_left_alone(tmp_path: Path, hasty: dict[str, 
         await eventually(lambda: any("word50" in one.raw.decode() for one in agent.natives), 30)
         assert agent.session.pid == before
         assert len(agent.all(TurnCompleted)) == 1
+
+
+async def test_one_whose_key_was_refused_is_started_again_by_the_next_prompt(
+    tmp_path: Path, hasty: dict[str, str]
+) -> None:
+    """The fake, once refused, refuses every prompt; it may find another key when it starts."""
+    async with running(tmp_path, agent="hasty", source=hasty) as agent:
+        await agent.turn("hello")
+        before = agent.session.pid
+        ended = await agent.turn("refused")
+        assert (ended.outcome, ended.error and ended.error.code) == ("error", "agent_auth")
+        assert agent.session.pid == before, "nobody has prompted it"
+        assert (await agent.said("recall")).splitlines() == ["hello", "refused", "recall"]
+        assert agent.session.pid != before
+
+
+async def test_one_whose_key_was_refused_and_that_takes_no_session_up_stays(
+    tmp_path: Path, hasty: dict[str, str]
+) -> None:
+    async with running(tmp_path, "single", agent="hasty", source=hasty) as agent:
+        before = agent.session.pid
+        for _ in range(2):
+            ended = await agent.turn("refused")
+            assert (ended.error and ended.error.code) == "agent_auth"
+        assert agent.session.pid == before
