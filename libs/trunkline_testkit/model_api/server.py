@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _WRITE_SIZE = 32 * 1024
 _SSE = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
+_BODIES = 16
 _MAX_REQUEST = 64 * 1024 * 1024
 MODEL = "scripted"
 """The model on the lists; any other name is answered just the same."""
@@ -67,11 +69,12 @@ class ApiRequest:
 class ScriptedApi:
     """The server; `async with ScriptedApi() as api` runs it in the current loop.
 
-    `requests`: everything asked so far. `holding`: streams that wait for `release()` now.
+    `requests`: everything asked so far. `bodies`: the latest requests, as they came. `holding`: streams that wait for `release()` now.
     """
 
     def __init__(self, port: int = 0) -> None:
         self.requests: list[ApiRequest] = []
+        self.bodies: deque[bytes] = deque(maxlen=_BODIES)
         self.holding = 0
         self._port = port
         self._release = asyncio.Event()
@@ -139,11 +142,15 @@ class ScriptedApi:
         await self.stop()
 
     async def _answer(self, api: Api, request: web.Request) -> web.StreamResponse:
-        body: dict[str, Any] = await request.json()
+        body: dict[str, Any] = await self._body(request)
         return await self._reply(api, request, api.read(body), stream=bool(body.get("stream")))
 
+    async def _body(self, request: web.Request) -> Any:
+        self.bodies.append(await request.read())
+        return await request.json()
+
     async def _gemini(self, request: web.Request) -> web.StreamResponse:
-        body: dict[str, Any] = await request.json()
+        body: dict[str, Any] = await self._body(request)
         method = request.match_info["method"]
         if method == "countTokens":
             return web.json_response({"totalTokens": 100})
