@@ -27,9 +27,9 @@ More = Literal["slow", "huge", "tool", "recall", "plan", "err400", "err401", "er
 or not. `recall`: says what it was told before. `plan`: proposes a plan. `err400` and so on: the model's API answers with that status. `drop`: it breaks
 its answer off."""
 
-Ability = Literal["streaming", "resume", "fork", "interrupt", "change", "second", "stays"]
+Ability = Literal["streaming", "resume", "fork", "interrupt", "change", "second", "stays", "messages"]
 """`change`: a decision may change a tool's input. `second`: takes a prompt while a turn runs. `stays`: its program runs on
-between two turns."""
+between two turns. `messages`: its output is made of messages, which have a type."""
 
 
 class ContractBase:

@@ -1,6 +1,7 @@
 """How an agent is started for one turn: its program, arguments and environment, and what it can't honour. Pure."""
 
 from collections.abc import Mapping
+from importlib import resources
 from typing import Final
 
 import msgspec
@@ -15,6 +16,13 @@ from trunkline_wire.session import SessionOptions
 
 NATIVE_OPTIONS: Final = frozenset({"command", "variables"})
 """Names in `options.native`: the program and its arguments in place of the profile's, names of variables of the worker's."""
+
+_WHOLE_OUTPUT: Final = resources.files("trunkline_adapters.headless").joinpath("whole_output.cjs")
+_LOADING: Final = {
+    "node": {"NODE_OPTIONS": f'--require "{_WHOLE_OUTPUT}"'},
+    "bun": {"BUN_OPTIONS": f'--preload "{_WHOLE_OUTPUT}"'},
+}
+"""Variables that have a runtime load it before its program."""
 
 LARGEST_ARGUMENT: Final = 128 * 1024 - 2
 """Bytes of a prompt that goes as an argument: Linux takes no more in one."""
@@ -71,7 +79,8 @@ def check_mode(chosen: Profile, mode: str) -> None:
 def environment(start: Start, chosen: Profile, source: Mapping[str, str]) -> dict[str, str]:
     """The Start's environment, with the profile's variables and those that it, or the session, takes from the worker's."""
     names = (*chosen.variables, *start.options.native.get("variables", []))
-    return {**named_variables(names, source), **chosen.environment, **start.environment}
+    waiting = {} if chosen.runtime is None else _LOADING[chosen.runtime]
+    return {**named_variables(names, source), **waiting, **chosen.environment, **start.environment}
 
 
 def arguments(

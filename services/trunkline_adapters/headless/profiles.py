@@ -30,6 +30,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether it tells what a turn costs."""
     ends: Literal["message", "exit"] = "message"
     """What ends a turn: a message, or the program's own end with exit code 0 behind an answer."""
+    runtime: Literal["node", "bun"] | None = None
+    """What it runs on, if it leaves before all of a long answer is out of its pipe: then it is made to wait for its reader."""
     signed_out: str | None = None
     """A pattern in its error, or at the end of its error output: it wants a login."""
     lost: str | None = None

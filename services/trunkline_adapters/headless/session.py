@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from trunkline_adapters.headless import launch
@@ -21,9 +21,10 @@ from trunkline_agentkit import (
     translate,
     unsupported,
 )
+from trunkline_agentkit.protocol import Out
 from trunkline_agentkit.redact import redact
 from trunkline_agentkit.unread import Unread
-from trunkline_wire import TrunklineError, encode
+from trunkline_wire import TrunklineError
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.turn import Outcome
 
@@ -38,7 +39,7 @@ _SHOWN: Final = 600
 
 
 class HeadlessSession(ConfigurableBase):
-    """Made by `HeadlessAdapter`. What it says of the program's end is a message of its own: `exit`, with code and signal."""
+    """Made by `HeadlessAdapter`. The program's end is told as a message of ours, `exit`, where the program has not told its turn's."""
 
     def __init__(self, start: Start, profile: Profile, path: str) -> None:
         self._start = start
@@ -74,6 +75,8 @@ class HeadlessSession(ConfigurableBase):
             self._turns += 1
             self._translator.begin(prompt.command, anew=anew)
             self._interrupted = self._stalled = False
+            if self._profile.ends == "exit":
+                await self._tell(self._translator.start(), "start")
             self._running = asyncio.create_task(self._run(process, said), name=f"headless run {process.pid}")
 
     def messages(self) -> AsyncIterator[Native]:
@@ -224,10 +227,12 @@ class HeadlessSession(ConfigurableBase):
             self._unread.end()
             return
         outcome, error = ending
-        raw = encode({"code": end.code, "signal": end.signal})
-        await self._unread.put(Native(raw=raw, out=self._translator.over(outcome, error), kind="exit"))
+        await self._tell(self._translator.over(outcome, error), "exit")
         if error is not None and error.code == "history_lost":
             self._native = None
+
+    async def _tell(self, out: Sequence[Out], kind: str) -> None:
+        await self._unread.put(Native(raw=b"", out=out, kind=kind, ours=True))
 
     def _ending(self, end: Exit) -> tuple[Outcome, ErrorInfo | None] | None:
         """How a turn ended whose end was not told; None for a program that was killed, with which the session ends."""

@@ -99,6 +99,10 @@ class HeadlessTranslator:
             return [_fact(NativeMessage(known=False, kind=kind_of(message), reason="unknown_type"))]
         return [out for one in said for out in self._take(one)]
 
+    def start(self) -> list[Out]:
+        """The run's turn begins with the program, which says nothing until it is over."""
+        return self._take(Began())
+
     def line(self, text: str) -> list[Out]:
         """A line that is no JSON object, of an agent whose output is its answer."""
         return [out for one in (Began(), Piece(text=f"{text}\n")) for out in self._take(one)]

@@ -11,9 +11,6 @@ pytestmark = [pytest.mark.live, pytest.mark.matrix, pytest.mark.timeout(400)]
 NO_ASK = "its process has no way to ask: the mode says what it may do"
 
 
-CUT = "it leaves before all of a long answer is out of its pipe"
-
-
 class HeadlessRow(Row):
     adapter_name = "headless"
     exempt: ClassVar[Mapping[Any, str]] = {
@@ -37,16 +34,12 @@ class TestQwen(HeadlessRow):
     agent = profile = "qwen"
     row = "qwen-headless"
     mode = "yolo"
-    known: ClassVar[Mapping[str, str]] = {"huge message": CUT}
 
 
 class TestCline(HeadlessRow):
     agent = profile = "cline"
     row = "cline"
     mode = "act"
-    known: ClassVar[Mapping[str, str]] = {
-        "huge message": "it repeats the text so far with each piece, 40 MB of it, and leaves before all of that is out"
-    }
     exempt: ClassVar[Mapping[Any, str]] = {
         **HeadlessRow.exempt,
         "resume": "`--id` goes with its terminal interface alone",
@@ -57,15 +50,10 @@ class TestContinue(HeadlessRow):
     agent = profile = "continue"
     row = "continue"
     mode = "auto"
-    known: ClassVar[Mapping[str, str]] = {
-        "verbatim": "its turn ends with the program, which is told by a message of our own",
-        "death in mid-turn": "it says nothing before its answer is whole, so that no turn has begun until it is over",
-        "unknown message": "its output is its answer, whatever it is",
-        "huge message": CUT,
-    }
     exempt: ClassVar[Mapping[Any, str]] = {
         **HeadlessRow.exempt,
         "resume": "it takes up only the last session of all",
         "streaming": "it prints nothing but its whole answer",
         "tool": "it tells of no tool",
+        "messages": "its output is its answer, whatever it is, and no message of any type",
     }
