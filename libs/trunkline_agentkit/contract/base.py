@@ -50,6 +50,8 @@ class ContractBase:
     """The mode that a session needs for a Behaviour or More, where it is not the one of `options`."""
     recovers: ClassVar[Sequence[More]] = ()
     """Troubles with its model that the agent gets over by itself, so that its turn succeeds."""
+    patience: ClassVar[float] = 60.0
+    """Seconds that one step of a test may take."""
     trouble_patience: ClassVar[float] = 20.0
     """Seconds after which a turn is interrupted whose agent still tries to reach its model."""
     huge_size: ClassVar[int] = 1_000_000
@@ -104,7 +106,7 @@ class ContractBase:
         talk: Talk | None = None
         try:
             session = await (adapter.create if start.native_session is None else adapter.resume)(start)
-            talk = Talk(start, session)
+            talk = Talk(start, session, self.patience)
             yield talk
         finally:
             if talk is not None:

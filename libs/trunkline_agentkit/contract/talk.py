@@ -24,15 +24,13 @@ from trunkline_wire.ids import new_command_id
 from trunkline_wire.session import Capabilities, SessionInitialized
 from trunkline_wire.turn import Delivery, MessageAssistant, TurnCompleted, TurnStarted
 
-PATIENCE = 60.0
-"""Seconds that one step of a test may take."""
-
 
 class Talk:
-    """A conversation with an agent: `natives` is all it said, `facts` what that meant."""
+    """A conversation with an agent: `natives` is all it said, `facts` what that meant. A step may take `patience` seconds."""
 
-    def __init__(self, start: Start, session: BackendSession) -> None:
+    def __init__(self, start: Start, session: BackendSession, patience: float) -> None:
         self.start = start
+        self._patience = patience
         self.session = session
         self.natives: list[Native] = []
         self._read = 0
@@ -67,7 +65,7 @@ class Talk:
         await self.prompt(text)
         return await self.end_of_turn()
 
-    async def end_of_turn(self, patience: float = PATIENCE) -> TurnCompleted:
+    async def end_of_turn(self, patience: float | None = None) -> TurnCompleted:
         """The end of the turn under way; whatever is asked meanwhile is allowed."""
         while True:
             out = await self._until(_found(PermissionRequested, TurnCompleted), "end of the turn", patience)
@@ -82,7 +80,7 @@ class Talk:
 
     async def until_over(self) -> None:
         """Until the agent's messages have ended."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(self._patience):
             await asyncio.wait({self._task})
 
     async def stop(self) -> None:
@@ -90,8 +88,9 @@ class Talk:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _until(self, found: Callable[[Native], bool], what: str, patience: float = PATIENCE) -> list[Out]:
+    async def _until(self, found: Callable[[Native], bool], what: str, patience: float | None = None) -> list[Out]:
         out: list[Out] = []
+        patience = self._patience if patience is None else patience
         try:
             async with asyncio.timeout(patience):
                 while True:

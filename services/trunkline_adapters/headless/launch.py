@@ -18,9 +18,10 @@ NATIVE_OPTIONS: Final = frozenset({"command", "variables"})
 """Names in `options.native`: the program and its arguments in place of the profile's, names of variables of the worker's."""
 
 _WHOLE_OUTPUT: Final = resources.files("trunkline_adapters.headless").joinpath("whole_output.cjs")
-_LOADING: Final = {
+_LOADING: Final[Mapping[str, Mapping[str, str]]] = {
     "node": {"NODE_OPTIONS": f'--require "{_WHOLE_OUTPUT}"'},
-    "bun": {"BUN_OPTIONS": f'--preload "{_WHOLE_OUTPUT}"'},
+    # It knows no quotes here: below a directory with a blank in its name it does without.
+    "bun": {} if " " in str(_WHOLE_OUTPUT) else {"BUN_OPTIONS": f"--preload {_WHOLE_OUTPUT}"},
 }
 """Variables that have a runtime load it before its program."""
 

@@ -59,6 +59,7 @@ class Row(AdapterContract):
     litter: ClassVar[Sequence[str]] = ()
     """Patterns of what it puts into the system's place for temporary files, though it was told of the session's own: removed."""
     prompts = PROMPTS
+    patience = 150.0  # some are slow to begin, and the machine may have other work
     exempt: ClassVar[Mapping[Any, str]] = {"crash": CRASH}
     evidence = "asked"
     said = "Hello from the scripted model"

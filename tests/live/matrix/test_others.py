@@ -16,9 +16,13 @@ ESCALATE = 'INPUT={"sandbox_permissions": "require_escalated", "justification": 
 class TestCodex(Row):
     adapter_name = "codex"
     agent = "codex"
-    modes: ClassVar[Mapping[Any, str]] = {"question": "plan"}  # only there the model may ask
+    modes: ClassVar[Mapping[Any, str]] = {"question": "plan", "plan": "plan"}  # only there the model may ask
     unknown: ClassVar[Mapping[str, Any]] = {"method": "thread/of/next/year", "params": {}}
-    prompts: ClassVar[Mapping[Any, str]] = {**PROMPTS, "ask": f"SCENARIO=bash CMD=touch asked {ESCALATE}"}
+    prompts: ClassVar[Mapping[Any, str]] = {
+        **PROMPTS,
+        "ask": f"SCENARIO=bash CMD=touch asked {ESCALATE}",
+        "plan": r'SAY="<proposed_plan>\n1. do A\n</proposed_plan>"',
+    }
     exempt: ClassVar[Mapping[Any, str]] = {
         "crash": CRASH,
         "change": "an approval is answered with a decision alone (item/commandExecution/requestApproval)",
