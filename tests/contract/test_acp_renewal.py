@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.contract.acp_running import STAND_IN, running
 
-from trunkline_adapters.acp.profiles import DIRECTORY_VARIABLE
 from trunkline_testkit import eventually, processes
 from trunkline_wire.session import SessionInitialized
 from trunkline_wire.turn import MessageUser, TurnCompleted, TurnStarted

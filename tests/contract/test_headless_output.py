@@ -9,7 +9,7 @@ import msgspec
 
 from trunkline_adapters.headless import launch
 from trunkline_adapters.headless.adapter import HeadlessAdapter
-from trunkline_adapters.headless.profiles import profiles
+from trunkline_adapters.headless.profiles import PROFILES
 from trunkline_agentkit import local_start
 
 SIZE = 3_000_000
@@ -21,7 +21,7 @@ SCRIPT = (
 def _environment(tmp_path: Path, agent: str) -> dict[str, str]:
     source = {"PATH": os.environ["PATH"]}
     start = local_start(HeadlessAdapter(source), tmp_path, source=source, agent=agent, temporary=tmp_path)
-    return launch.environment(start, profiles()[agent], source)
+    return launch.environment(start, PROFILES.shipped[agent], source)
 
 
 async def test_all_that_it_has_written_arrives(tmp_path: Path) -> None:
@@ -48,4 +48,4 @@ def test_the_options_of_a_session_come_first(tmp_path: Path) -> None:
     source = {"PATH": os.environ["PATH"]}
     start = local_start(HeadlessAdapter(source), tmp_path, source=source, agent="qwen", temporary=tmp_path)
     start = msgspec.structs.replace(start, environment={**start.environment, "NODE_OPTIONS": "--no-warnings"})
-    assert launch.environment(start, profiles()["qwen"], source)["NODE_OPTIONS"] == "--no-warnings"
+    assert launch.environment(start, PROFILES.shipped["qwen"], source)["NODE_OPTIONS"] == "--no-warnings"
