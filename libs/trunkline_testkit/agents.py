@@ -52,6 +52,7 @@ class Agent:
 
 AGENTS = {
     "claude": Agent("@anthropic-ai/claude-code", "claude", "2.1.332", native=True),
+    "claude-2.1.101": Agent("@anthropic-ai/claude-code", "claude", "2.1.101"),
     "claude-agent-acp": Agent("@agentclientprotocol/claude-agent-acp", "claude-agent-acp", "0.101.0"),
     "cline": Agent("@cline/cli", "bin/cline", "3.0.65", native=True),
     "codex": Agent("@openai/codex", "codex", "0.171.0"),

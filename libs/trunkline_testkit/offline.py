@@ -242,6 +242,7 @@ def _openhands(home: Path, api_url: str) -> dict[str, str]:
 
 _SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
     "claude": _claude,
+    "claude-2.1.101": _claude,
     "claude-agent-acp": _claude,
     "cline": _cline,
     "codex": _codex,

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from trunkline_adapters.claude import history, launch
+from trunkline_adapters.claude.link import Link, SdkUrlLink, takes_any_host
 from trunkline_adapters.claude.session import ClaudeSession
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_agentkit import Context, Installed, Start, find_program, load_manifest, program_version, refuse_options
@@ -65,6 +66,8 @@ class ClaudeAdapter:
     def __init__(self, source: Mapping[str, str] | None = None) -> None:
         self.manifest = load_manifest("trunkline_adapters.claude")
         self._source = source
+        self._versions: dict[tuple[str, int], str | None] = {}
+        """The version of a program, by path and time of change."""
 
     def translator(self, context: Context) -> ClaudeTranslator:
         return ClaudeTranslator(context, CAPABILITIES)
@@ -112,12 +115,41 @@ class ClaudeAdapter:
         files = await asyncio.to_thread(launch.write_files, start)
         named = [word for name, path in files.items() for word in (name, str(path))]
         try:
-            process = await start.launch([self.program(), *launch.arguments(start), *named], environment=environment)
+            link, notice = await self._connect(start, [*launch.arguments(start), *named])
         except BaseException:
             launch.remove_files(files.values())
             raise
         resumed = (start.native_session or start.options.resume_native) is not None
         translator = ClaudeTranslator(start.context, CAPABILITIES, resumed=resumed)
-        session = ClaudeSession(process, translator, launch.initialize(start), list(files.values()))
+        session = ClaudeSession(link, translator, launch.initialize(start), list(files.values()))
+        if notice is not None:
+            session.notify(notice)
         await session.open(start.options.thinking)
         return session
+
+    async def _version_of(self, path: str) -> str | None:
+        key = (path, (await asyncio.to_thread(os.stat, path)).st_mtime_ns)
+        if key not in self._versions:
+            self._versions[key] = await program_version(path, self._source)
+        return self._versions[key]
+
+    async def _connect(self, start: Start, arguments: list[str]) -> tuple[Link, str | None]:
+        """Starts the CLI, and tells what its user should know of the way to it."""
+        path = self.program()
+        wanted = start.options.native.get("transport")
+        if wanted == "stdio":
+            return await start.launch([path, *arguments], environment=start.environment), None
+        version = await self._version_of(path)
+        if not takes_any_host(version):
+            notice = f"Claude Code {version or 'of this version'} takes no host but its maker's for --sdk-url: it runs over stdio"
+            return await start.launch([path, *arguments], environment=start.environment), notice if wanted else None
+        link = await SdkUrlLink.listen(start.session)
+        try:
+            process = await start.launch(
+                [path, "--sdk-url", link.url, *arguments], environment=link.environment(start.environment)
+            )
+        except BaseException:
+            await link.stop()
+            raise
+        link.attach(process)
+        return link, None

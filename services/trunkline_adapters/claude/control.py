@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from trunkline_agentkit import AgentProcess
+from trunkline_agentkit import LineTransport
 from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_wire import TrunklineError
 
@@ -23,7 +23,7 @@ _CODES: Final = {
 class Control:
     """Sends control requests and matches their answers. `sent` is told of every request before it goes out."""
 
-    def __init__(self, process: AgentProcess, sent: Callable[[Obj], object]) -> None:
+    def __init__(self, process: LineTransport, sent: Callable[[Obj], object]) -> None:
         self._process = process
         self._sent = sent
         self._waiting: dict[str, asyncio.Future[Obj]] = {}
@@ -56,7 +56,8 @@ class Control:
             ) from error
         finally:
             del self._waiting[request_id]
-        if text(envelope, "subtype") == "success":
+        # A second `initialize` is an error to older CLIs, that lists all the same what they wait for.
+        if text(envelope, "subtype") == "success" or "pending_permission_requests" in envelope:
             return obj(envelope, "response")
         raise _refused(subtype, envelope)
 

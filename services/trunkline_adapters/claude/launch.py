@@ -34,9 +34,13 @@ NATIVE_OPTIONS: Final = frozenset(
         "setting_sources",
         "settings",
         "strict_mcp_config",
+        "transport",
     }
 )
-"""Names in `options.native`: lists of paths (`add_dirs`), a model, switches, names of setting sources, and a settings object."""
+"""Names in `options.native`: lists of paths (`add_dirs`), a model, switches, names of setting sources, a settings object, and
+one of TRANSPORTS."""
+
+TRANSPORTS: Final = ("stdio", "sdk-url")
 
 
 def arguments(start: Start) -> list[str]:
@@ -87,6 +91,8 @@ def check(options: SessionOptions) -> None:
             capability="options",
             options=unknown,
         )
+    if options.native.get("transport", TRANSPORTS[0]) not in TRANSPORTS:
+        raise TrunklineError("bad_params", f"native option 'transport' is one of: {', '.join(TRANSPORTS)}")
     if options.mode is not None and options.mode not in {*MODES, BYPASS_MODE}:
         raise TrunklineError(
             "bad_params", f"mode {options.mode!r} is unknown; there are: {', '.join([*MODES, BYPASS_MODE])}"

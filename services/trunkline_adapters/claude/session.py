@@ -15,16 +15,18 @@ from trunkline_adapters.claude import launch, replies
 from trunkline_adapters.claude.content import native_content
 from trunkline_adapters.claude.control import Control
 from trunkline_adapters.claude.errors import SIGN_IN
+from trunkline_adapters.claude.link import Link
 from trunkline_adapters.claude.native import kind_of
+from trunkline_adapters.claude.state import fact
 from trunkline_adapters.claude.translate import ClaudeTranslator
-from trunkline_agentkit import AgentProcess, ConfigurableBase, Exit, Native, UserPrompt, decode_line, translate
+from trunkline_agentkit import ConfigurableBase, Exit, Native, UserPrompt, decode_line, translate
 from trunkline_agentkit.fields import Obj, text
 from trunkline_agentkit.unread import Unread
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
 from trunkline_wire.blocks import Json
 from trunkline_wire.session import Thinking
-from trunkline_wire.turn import Delivery
+from trunkline_wire.turn import Delivery, MessageSystem
 
 log = logging.getLogger(__name__)
 
@@ -44,29 +46,32 @@ def prompt_uuid(command: str) -> str:
 class ClaudeSession(ConfigurableBase):
     """Made by `ClaudeAdapter`; `open` before use. `files` are removed once the CLI has ended."""
 
-    def __init__(
-        self, process: AgentProcess, translator: ClaudeTranslator, initialize: Obj, files: Sequence[Path] = ()
-    ) -> None:
-        self._process = process
+    def __init__(self, link: Link, translator: ClaudeTranslator, initialize: Obj, files: Sequence[Path] = ()) -> None:
+        self._link = link
         self._translator = translator
         self._initialize = initialize
         self._files = files
-        self._control = Control(process, translator.sent)
+        self._control = Control(link, translator.sent)
         self._unread = Unread()
-        self._reading = asyncio.create_task(self._read(), name=f"output of {process.pid}")
+        self._reading = asyncio.create_task(self._read(), name=f"output of {link.pid}")
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._link.pid
 
     @property
     def running(self) -> bool:
-        return self._process.running
+        return self._link.running
 
     @property
     def unread(self) -> int:
         """Bytes of messages that nobody has read yet."""
         return self._unread.size
+
+    def notify(self, said: str) -> None:
+        """Tells the user something of the way to the CLI."""
+        notice = fact(MessageSystem(text=said, kind="transport"))
+        self._unread.keep(Native(raw=b"", out=[notice], kind="transport", ours=True))
 
     async def open(self, thinking: Thinking | None = None) -> None:
         """Introduces us to the CLI and waits until it is ready. On failure the CLI is ended.
@@ -116,14 +121,14 @@ class ClaudeSession(ConfigurableBase):
         if (priority := _PRIORITIES.get(delivery)) is not None:
             line["priority"] = priority
         self._translator.prompt(line, command, delivery)
-        await self._process.write_line(line)
+        await self._link.write_line(line)
 
     def messages(self) -> AsyncIterator[Native]:
         return self._unread.messages()
 
     async def close(self, grace: float = 5.0) -> Exit:
         self._unread.release()
-        end = await self._process.close(grace)
+        end = await self._link.close(grace)
         await asyncio.wait({self._reading})
         await asyncio.to_thread(launch.remove_files, self._files)
         return end
@@ -144,7 +149,7 @@ class ClaudeSession(ConfigurableBase):
             await self._control.request(again)
         except TrunklineError as error:
             # CLIs that know no second `initialize` can't say what they wait for.
-            if error.code == "agent_failed" and self._process.running:
+            if error.code == "agent_failed" and self._link.running:
                 return None
             raise
         return self._translator.open_asks()
@@ -195,11 +200,11 @@ class ClaudeSession(ConfigurableBase):
 
     async def _answer(self, message: Obj) -> None:
         self._translator.sent(message)
-        await self._process.write_line(message)
+        await self._link.write_line(message)
 
     async def _read(self) -> None:
         try:
-            async for line in self._process.lines():
+            async for line in self._link.lines():
                 await self._unread.room()
                 decoded = decode_line(line)
                 message = decoded.message

@@ -15,6 +15,8 @@ from trunkline_wire.work import PlanEntry, PlanUpdated
 _HEARTBEAT: Final = re.compile(r"-heartbeat-\d+$")
 _EXIT_CODE: Final = re.compile(r"^(?:Error: )?Exit code (\d+)\b")
 _REJECTED: Final = "The user doesn't want to proceed with this tool use"
+_ABORTED: Final = "Tool permission request failed: AbortError"
+"""What 2.1.101 says of a call whose turn was interrupted while it asked."""
 _SHELLS: Final = frozenset({"Bash", "PowerShell"})
 
 
@@ -123,6 +125,8 @@ def _status(state: State, message: Obj, block: Obj, native: str, said: str) -> T
         return "completed"
     if native in state.denied or decision == "reject":
         return "rejected"
+    if said == _ABORTED:
+        return "cancelled"
     if text(meta, "non_execution_kind") or said.startswith(_REJECTED):
         # Nobody refused it: the turn was interrupted while it ran or waited.
         return "rejected" if decision or not (meta or interrupted) else "cancelled"

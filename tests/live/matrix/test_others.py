@@ -39,6 +39,17 @@ class TestOpencode(SilentAcpRow):
     agent = profile = "opencode"
 
 
+class TestClaudeSdkUrl(Row):
+    """An older Claude Code, which connects to its host by WebSocket."""
+
+    adapter_name = "claude"
+    agent = "claude-2.1.101"
+    trouble_patience = 5.0
+    prompts: ClassVar[Mapping[Any, str]] = PLANNING
+    modes: ClassVar[Mapping[Any, str]] = {"plan": "plan"}
+    changed_input: ClassVar[Mapping[str, Any]] = {"command": "touch changed"}
+
+
 class TestClaudeAgentAcp(AcpRow):
     agent = "claude-agent-acp"
     profile = "claude"
