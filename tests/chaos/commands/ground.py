@@ -152,10 +152,9 @@ class Ground:
 
     async def ownerless(self, session: str) -> None:
         """Waits until the session's owner has left, by the host's own record."""
-        place = Place(self.stage.home, session)
 
         def left() -> bool:
-            record = place.record
+            record = Place(self.stage.home, session).record  # read anew
             return record is not None and record.worker is None
 
         await eventually(left, WAIT_S, interval=0.1)
