@@ -27,8 +27,12 @@ def sent(state: State, message: Obj) -> list[Out]:
     if method is None:
         answered(state, id_key(message.get("id")), message)
     elif "id" in message:
+        # A recording says so that a process gave way to the next.
+        out = cut(state) if method == "initialize" and state.turn is not None and state.turn.interrupted else []
         key = id_key(message["id"])
         state.requests[key] = (method, params)
+        if out:
+            return out
         if method == "session/prompt":
             return _prompted(state, key, params)
         if method in REPLAYING:

@@ -175,6 +175,16 @@ def test_an_agent_that_has_no_word_for_an_interrupt_was_interrupted() -> None:
     assert ended.outcome == "success", "nobody has interrupted it"
 
 
+def test_a_process_that_gave_way_to_the_next_has_ended_its_turn() -> None:
+    """As a recording of a session tells it: nothing but the next introduction."""
+    for interrupt, told in ((True, ["interrupted"]), (False, [])):
+        talk = Talk()
+        if interrupt:
+            talk.translator.sent({"method": "session/cancel", "params": {"sessionId": "s"}})
+        out = data_of(talk.translator.sent({"id": 1, "method": "initialize", "params": {}}))
+        assert [one.outcome for one in out if isinstance(one, TurnCompleted)] == told
+
+
 WHY = "exceeded retry limit, last status: 429 Too Many Requests"
 
 
