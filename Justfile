@@ -68,6 +68,11 @@ agents *names="claude codex": setup
 matrix *agents: setup
     @python -m tests.live.matrix "$@"
 
+# prove the main behaviours of widespread agents (Claude Code's whole row is in `just test`)
+smoke *args: setup
+    @python -m trunkline_testkit.agents install codex copilot gemini opencode
+    @pytest -q -n 2 -m smoke tests/live/matrix "$@"
+
 # attack it: a thousand kills on one server and on three, then the tests marked long (`just chaos --kills 100 --seed 7`)
 chaos *args: setup
     @python -m tests.chaos.soak "$@"

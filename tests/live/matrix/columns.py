@@ -29,3 +29,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "API drops": ("trouble_with_the_model_ends_the_turn_and_not_the_session[drop]",),
     "honest claims": ("it_claims_what_it_can_do_and_no_more",),
 }
+
+SMOKE = ("prompt", "tools", "approve", "deny", "interrupt", "resume")
+"""The columns that `just smoke` runs of the rows that are marked so."""

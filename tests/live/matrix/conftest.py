@@ -1,4 +1,4 @@
-"""Writes what came of each test into the file that TRUNKLINE_MATRIX names, a line of JSON each."""
+"""Writes what came of each test into the file that TRUNKLINE_MATRIX names, a line of JSON each; marks what `just smoke` runs."""
 
 import json
 import os
@@ -7,6 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.live.matrix.columns import COLUMNS, SMOKE
+
+_SMOKE = {f"test_{test}" for column in SMOKE for test in COLUMNS[column]}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and getattr(item.cls, "smoke", False) and item.name in _SMOKE:
+            item.add_marker("smoke")
 
 
 @pytest.hookimpl(wrapper=True)

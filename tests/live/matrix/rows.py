@@ -54,6 +54,8 @@ class Row(AdapterContract):
     profile: ClassVar[str | None] = None
     native_options: ClassVar[dict[str, Any]] = {}
     mode: ClassVar[str | None] = None
+    smoke: ClassVar[bool] = False
+    """Whether `just smoke` runs its main columns."""
     known: ClassVar[Mapping[str, str]] = {}
     """Why a column fails, where it is the agent's own fault: it is said in the page, and fails all the same."""
     litter: ClassVar[Sequence[str]] = ()

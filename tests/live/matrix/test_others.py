@@ -16,6 +16,7 @@ ESCALATE = 'INPUT={"sandbox_permissions": "require_escalated", "justification": 
 class TestCodex(Row):
     adapter_name = "codex"
     agent = "codex"
+    smoke = True
     modes: ClassVar[Mapping[Any, str]] = {"question": "plan", "plan": "plan"}  # only there the model may ask
     unknown: ClassVar[Mapping[str, Any]] = {"method": "thread/of/next/year", "params": {}}
     prompts: ClassVar[Mapping[Any, str]] = {
@@ -31,12 +32,14 @@ class TestCodex(Row):
 
 class TestGemini(SilentAcpRow):
     agent = profile = "gemini"
+    smoke = True
     mode = "default"
     tool_output = None  # it does not show what a command printed
 
 
 class TestOpencode(SilentAcpRow):
     agent = profile = "opencode"
+    smoke = True
 
 
 class TestClaudeSdkUrl(Row):
@@ -79,6 +82,7 @@ class TestQwen(AcpRow):
 
 class TestCopilot(SilentAcpRow):
     agent = profile = "copilot"
+    smoke = True
 
 
 class TestFastAgent(SilentAcpRow):
