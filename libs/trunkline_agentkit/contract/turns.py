@@ -103,7 +103,7 @@ class TurnContract(ContractBase):
                 said = fact.data
                 return isinstance(said, MessageUser) and said.command == command and said.delivery == "steered"
 
-            if delivery == "queued" and not any(map(folded_in, talk.facts)):
+            if not any(map(folded_in, talk.facts)):
                 assert (await talk.end_of_turn()).outcome == "success"
                 assert [fact.cause for fact in talk.facts if isinstance(fact.data, TurnStarted)][-1] == command
             assert self.said is None or self.said in spoken(talk.facts)
