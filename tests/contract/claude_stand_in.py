@@ -1,18 +1,29 @@
 #!/usr/bin/env python3
-"""A stand-in for the CLI: a program that speaks its protocol over stdio and does what the prompt says.
+"""A stand-in for the CLI: a program that speaks its protocol and does what the prompt says: over stdio, or as a client of
+`--sdk-url`, by the version that its file's name ends with.
 
 `STAND_IN` says how it behaves as a whole: `exit` (at once, with a reason), `signed_out`, `mute` (answers no control request but
 the first), `old` (a second initialize is an error).
 """
 
+import asyncio
+import http.client
 import json
 import os
 import queue
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from typing import Any
 
+import aiohttp
+
+VERSION = sys.argv[0].rpartition("-")[2] if "-" in os.path.basename(sys.argv[0]) else "2.1.332"  # noqa: PTH119
+SDK_URL = sys.argv[sys.argv.index("--sdk-url") + 1] if "--sdk-url" in sys.argv else None
+HEADERS = {"Authorization": f"Bearer {os.environ.get('CLAUDE_CODE_SESSION_ACCESS_TOKEN')}"}
+OPENER = urllib.request.build_opener()
 BEHAVIOUR = os.environ.get("STAND_IN", "")
 STATE: set[str] = set()
 WAITING: list[dict[str, Any]] = []
@@ -22,8 +33,45 @@ SESSION = f"0a0a0a0a-0000-4000-8000-00000000000{int('--fork-session' in sys.argv
 
 
 def say(message: dict[str, Any]) -> None:
+    if SDK_URL is not None:
+        post(SDK_URL, message)
+        return
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def post(url: str, message: dict[str, Any]) -> None:
+    """As 2.1.101: the same again until it is answered."""
+    address = url.replace("ws:", "http:").replace("/ws/", "/session/") + "/events"
+    body = json.dumps({"events": [message]}).encode()
+    while True:
+        request = urllib.request.Request(address, body, HEADERS | {"Content-Type": "application/json"})
+        try:
+            with OPENER.open(request, timeout=1) as answer:
+                answer.read()
+            return
+        except urllib.error.HTTPError as error:
+            if error.code < 500:  # given up, as the real one does
+                return
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.05)
+
+
+async def listen_to(url: str) -> None:
+    """As 2.1.101, but for its pauses: connects again unless the close code says that it is over."""
+    async with aiohttp.ClientSession() as client:
+        while True:
+            try:
+                async with client.ws_connect(url, headers=HEADERS) as socket:
+                    async for frame in socket:
+                        LINES.put(frame.data)
+                    if socket.close_code in {1002, 4001, 4003}:
+                        LINES.put("")
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.2)
 
 
 def succeed(request: str, **payload: Any) -> None:
@@ -39,6 +87,9 @@ LINES: "queue.Queue[str]" = queue.Queue()
 
 
 def listen() -> None:
+    if SDK_URL is not None:
+        asyncio.run(listen_to(SDK_URL))
+        return
     for line in sys.stdin:
         LINES.put(line)
     LINES.put("")
@@ -216,7 +267,7 @@ def control(message: dict[str, Any]) -> None:
 
 def main() -> None:
     if "--version" in sys.argv:
-        print("0.0.1 (stand-in)")  # noqa: T201  # it is a program
+        print(f"{VERSION} (stand-in)")  # noqa: T201  # it is a program
         return
     if BEHAVIOUR == "exit":
         sys.stderr.write("first line\nthis directory is cursed\n")

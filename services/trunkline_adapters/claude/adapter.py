@@ -115,13 +115,17 @@ class ClaudeAdapter:
         files = await asyncio.to_thread(launch.write_files, start)
         named = [word for name, path in files.items() for word in (name, str(path))]
         try:
-            link, notice = await self._connect(start, [*launch.arguments(start), *named])
+            path = self.program()
+            version = await self._version_of(path)
+            link, notice = await _connect(start, path, version, [*launch.arguments(start), *named])
         except BaseException:
             launch.remove_files(files.values())
             raise
         resumed = (start.native_session or start.options.resume_native) is not None
         translator = ClaudeTranslator(start.context, CAPABILITIES, resumed=resumed)
-        session = ClaudeSession(link, translator, launch.initialize(start), list(files.values()))
+        session = ClaudeSession(
+            link, translator, launch.initialize(start, old=takes_any_host(version)), list(files.values())
+        )
         if notice is not None:
             session.notify(notice)
         await session.open(start.options.thinking)
@@ -133,23 +137,22 @@ class ClaudeAdapter:
             self._versions[key] = await program_version(path, self._source)
         return self._versions[key]
 
-    async def _connect(self, start: Start, arguments: list[str]) -> tuple[Link, str | None]:
-        """Starts the CLI, and tells what its user should know of the way to it."""
-        path = self.program()
-        wanted = start.options.native.get("transport")
-        if wanted == "stdio":
-            return await start.launch([path, *arguments], environment=start.environment), None
-        version = await self._version_of(path)
-        if not takes_any_host(version):
-            notice = f"Claude Code {version or 'of this version'} takes no host but its maker's for --sdk-url: it runs over stdio"
-            return await start.launch([path, *arguments], environment=start.environment), notice if wanted else None
-        link = await SdkUrlLink.listen(start.session)
-        try:
-            process = await start.launch(
-                [path, "--sdk-url", link.url, *arguments], environment=link.environment(start.environment)
-            )
-        except BaseException:
-            await link.stop()
-            raise
-        link.attach(process)
-        return link, None
+
+async def _connect(start: Start, path: str, version: str | None, arguments: list[str]) -> tuple[Link, str | None]:
+    """Starts the CLI, and tells what its user should know of the way to it."""
+    wanted = start.options.native.get("transport")
+    if wanted == "stdio" or not takes_any_host(version):
+        notice = f"Claude Code {version or 'of this version'} takes --sdk-url for its maker's hosts alone: it runs over stdio"
+        process = await start.launch([path, *arguments], environment=start.environment)
+        return process, notice if wanted == "sdk-url" else None
+    link = await SdkUrlLink.listen(start.session)
+    try:
+        process = await start.launch(
+            [path, "--sdk-url", link.url, *arguments], environment=link.environment(start.environment)
+        )
+    except BaseException:
+        await link.stop()
+        raise
+    link.attach(process)
+    return link, None
+

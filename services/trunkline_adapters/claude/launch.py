@@ -136,15 +136,15 @@ def environment(start: Start) -> dict[str, str]:
     return {name: value for name, value in own.items() if value} | start.environment
 
 
-def initialize(start: Start) -> dict[str, Any]:
-    """The `initialize` request: prompts, agents and schema go here, not into the arguments."""
+def initialize(start: Start, *, old: bool = False) -> dict[str, Any]:
+    """The `initialize` request: prompts, agents and schema go here, not into the arguments. `old`: for 2.1.101 and before."""
     options = start.options
     request: dict[str, Any] = {
         "subtype": "initialize",
         "forwardSubagentText": bool(options.native.get("forward_subagent_text", True)),
     }
     if options.system_prompt is not None:
-        request["systemPrompt"] = [options.system_prompt]
+        request["systemPrompt"] = options.system_prompt if old else [options.system_prompt]
     if options.append_system_prompt is not None:
         request["appendSystemPrompt"] = options.append_system_prompt
     if options.agents:
