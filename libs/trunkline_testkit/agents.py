@@ -50,10 +50,14 @@ class Agent:
     """Whether the program itself is in a package for each platform, `<package>-linux-x64` and so on."""
 
 
+_SDK = "lib/python3.11/site-packages/claude_agent_sdk"
+"""A package and no program: it is imported, and brings the program that it runs."""
+
 AGENTS = {
     "claude": Agent("@anthropic-ai/claude-code", "claude", "2.1.332", native=True),
     "claude-2.1.101": Agent("@anthropic-ai/claude-code", "claude", "2.1.101"),
     "claude-agent-acp": Agent("@agentclientprotocol/claude-agent-acp", "claude-agent-acp", "0.101.0"),
+    "claude-sdk": Agent("claude-agent-sdk", f"../{_SDK}/_bundled/claude", "0.2.189", python="3.11"),
     "cline": Agent("@cline/cli", "bin/cline", "3.0.65", native=True),
     "codex": Agent("@openai/codex", "codex", "0.171.0"),
     "codex-acp": Agent("@agentclientprotocol/codex-acp", "codex-acp", "2.6.0"),

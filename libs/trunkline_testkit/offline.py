@@ -45,6 +45,14 @@ def _claude(home: Path, api_url: str) -> dict[str, str]:
     return agent_env(home, api_url) | {"IS_SANDBOX": "1"}
 
 
+def _claude_sdk(home: Path, api_url: str) -> dict[str, str]:
+    program = agent_path("claude-sdk")
+    if program is None:
+        raise LookupError("claude-sdk is not installed: run `just agents claude-sdk`")
+    # The package is imported: site-packages/claude_agent_sdk/_bundled/claude.
+    return _claude(home, api_url) | {"TRUNKLINE_CLAUDE_SDK_PATH": str(program.resolve().parents[2])}
+
+
 def _codex(home: Path, api_url: str) -> dict[str, str]:
     # A model of Codex's own catalogue: for others it has no tool for patches.
     _write(
@@ -243,6 +251,7 @@ def _openhands(home: Path, api_url: str) -> dict[str, str]:
 _SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
     "claude": _claude,
     "claude-2.1.101": _claude,
+    "claude-sdk": _claude_sdk,
     "claude-agent-acp": _claude,
     "cline": _cline,
     "codex": _codex,

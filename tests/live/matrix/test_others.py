@@ -53,6 +53,16 @@ class TestClaudeSdkUrl(Row):
     changed_input: ClassVar[Mapping[str, Any]] = {"command": "touch changed"}
 
 
+class TestClaudeSdk(Row):
+    adapter_name = "claude-sdk"
+    agent = "claude-sdk"
+    litter: ClassVar[Sequence[str]] = ("cc-socks*", "cc-socks*/*")
+    trouble_patience = 5.0
+    prompts: ClassVar[Mapping[Any, str]] = PLANNING
+    modes: ClassVar[Mapping[Any, str]] = {"plan": "plan"}
+    changed_input: ClassVar[Mapping[str, Any]] = {"command": "touch changed"}
+
+
 class TestClaudeAgentAcp(AcpRow):
     agent = "claude-agent-acp"
     profile = "claude"

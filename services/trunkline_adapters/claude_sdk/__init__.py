@@ -1,0 +1,1 @@
+"""The adapter for Claude by its Agent SDK for Python."""
