@@ -76,7 +76,7 @@ async def test_decision_and_prompt_reach_it_once_over_the_next_connection(bench:
 
 
 async def test_a_proxy_does_not_come_between(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    dead = {name: "http://127.0.0.1:9" for name in ("http_proxy", "HTTP_PROXY")}
+    dead = dict.fromkeys(("http_proxy", "HTTP_PROXY"), "http://127.0.0.1:9")
     for name, value in dead.items():
         monkeypatch.setitem(bench.source, name, value)
     async with bench.session() as agent, asyncio.timeout(60):

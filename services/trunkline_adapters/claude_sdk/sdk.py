@@ -84,10 +84,17 @@ class SdkLink:
             yield line
 
     async def write_line(self, message: object) -> None:
-        if isinstance(message, dict) and message.get("type") == "user":
-            await self._client.query(_alone(message))
-        else:
+        if not isinstance(message, dict) or message.get("type") != "user":
             await self._process.write_line(message)
+            return
+        try:
+            await self._client.query(_alone(message))
+        except TrunklineError:
+            raise
+        except Exception as error:
+            raise TrunklineError(
+                "agent_failed", f"the Agent SDK takes no more prompts ({error}): send a prompt to start it again"
+            ) from error
 
     async def close(self, grace: float = 5.0) -> Exit:
         end = await self._process.close(grace)
