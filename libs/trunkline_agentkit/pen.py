@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from trunkline_agentkit.endings import Ending
 from trunkline_agentkit.memory import Memory
 from trunkline_wire import Data, Event
-from trunkline_wire.turn import DeltaKind, ToolProgress
+from trunkline_wire.turn import DeltaKind, TerminalScreen, ToolProgress
 
 
 class Writer(Protocol):
@@ -31,7 +31,14 @@ class Writer(Protocol):
         self, item: str, block: int, kind: DeltaKind, text: str, *, turn: str | None = None, lane: str | None = None
     ) -> None: ...
 
-    def progress(self, data: ToolProgress, *, item: str, turn: str | None = None, lane: str | None = None) -> None: ...
+    def progress(
+        self,
+        data: ToolProgress | TerminalScreen,
+        *,
+        item: str | None = None,
+        turn: str | None = None,
+        lane: str | None = None,
+    ) -> None: ...
 
     def end_item(self, item: str) -> None: ...
 

@@ -5,19 +5,20 @@ means (`Native`), and does what it is asked. Its `Translator` is pure, so that r
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from trunkline_agentkit.manifest import Manifest
 from trunkline_agentkit.process import AgentProcess, Exit
-from trunkline_agentkit.recorder import Recorder
+from trunkline_agentkit.recorder import Recorded, Recorder
 from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import Data, Source, TrunklineError
 from trunkline_wire.asks import AskDecided
 from trunkline_wire.blocks import Block, Json
 from trunkline_wire.session import Capabilities, SessionOptions, Thinking
-from trunkline_wire.turn import Delivery, DeltaKind, ToolProgress
+from trunkline_wire.turn import Delivery, DeltaKind, TerminalScreen, ToolProgress
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +51,10 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    data: ToolProgress
-    item: str
+    """Of which only the latest counts: what a tool has printed, or a terminal shows (which is no item's)."""
+
+    data: ToolProgress | TerminalScreen
+    item: str | None = None
     lane: str | None = None
 
 
@@ -206,6 +209,15 @@ class BackendAdapter(Protocol):
 
     async def close(self) -> None:
         """Frees what the adapter shares between sessions."""
+        ...
+
+
+@runtime_checkable
+class KeepsRecordings(Protocol):
+    """An adapter whose programs are recorded in forms of their own, too."""
+
+    def recorded(self, path: Path) -> list[Recorded]:
+        """A recording of its own form, or of the kit's. Raises ValueError for a file that is none."""
         ...
 
 

@@ -15,11 +15,11 @@ from trunkline_agentkit.framing import Decoded, kind_of
 from trunkline_agentkit.intake import Cause, Intake, Lines
 from trunkline_agentkit.memory import Memory
 from trunkline_agentkit.pen import Pen
-from trunkline_agentkit.protocol import BackendAdapter, Context, Fact, Native
+from trunkline_agentkit.protocol import BackendAdapter, Context, Fact, KeepsRecordings, Native
 from trunkline_agentkit.recorder import Recorded, read_recording
 from trunkline_agentkit.translation import translate as translate_message
 from trunkline_wire import NO_NATIVE, AgentRef, Data, Event, decode_json, make_event, timestamp
-from trunkline_wire.turn import DeltaKind, MessageDelta, ToolProgress
+from trunkline_wire.turn import DeltaKind, MessageDelta, TerminalScreen, ToolProgress
 from trunkline_wire.work import NativeMessage
 
 SESSION: Final = "ses_" + "0" * 32
@@ -45,7 +45,7 @@ class Replay:
 
     def __init__(self, adapter: BackendAdapter, recording: Path, *, agent: str = "agent", deltas: bool = False) -> None:
         self.problems: list[Problem] = []
-        self._lines = read_recording(recording)
+        self._lines = adapter.recorded(recording) if isinstance(adapter, KeepsRecordings) else read_recording(recording)
         self._agent = agent
         self._writer = _Writer(adapter.name, deltas=deltas)
         context = Context(session=SESSION, incarnation=INCARNATION, cwd="/")
@@ -141,7 +141,14 @@ class _Writer:
             data = MessageDelta(block=block, kind=kind, at=at, text=text, after=self._seq)
             self._make(data, None, item=item, turn=turn, lane=lane)
 
-    def progress(self, data: ToolProgress, *, item: str, turn: str | None = None, lane: str | None = None) -> None:
+    def progress(
+        self,
+        data: ToolProgress | TerminalScreen,
+        *,
+        item: str | None = None,
+        turn: str | None = None,
+        lane: str | None = None,
+    ) -> None:
         if self._deltas:
             self._make(msgspec.structs.replace(data, after=self._seq), None, item=item, turn=turn, lane=lane)
 

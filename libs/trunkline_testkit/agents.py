@@ -54,6 +54,7 @@ _SDK = "lib/python3.11/site-packages/claude_agent_sdk"
 """A package and no program: it is imported, and brings the program that it runs."""
 
 AGENTS = {
+    "aider": Agent("aider-chat", "aider", "0.86.2", python="3.12"),
     "claude": Agent("@anthropic-ai/claude-code", "claude", "2.1.332", native=True),
     "claude-2.1.101": Agent("@anthropic-ai/claude-code", "claude", "2.1.101"),
     "claude-agent-acp": Agent("@agentclientprotocol/claude-agent-acp", "claude-agent-acp", "0.101.0"),

@@ -53,6 +53,24 @@ def _claude_sdk(home: Path, api_url: str) -> dict[str, str]:
     return _claude(home, api_url) | {"TRUNKLINE_CLAUDE_SDK_PATH": str(program.resolve().parents[2])}
 
 
+def _aider(home: Path, api_url: str) -> dict[str, str]:
+    _write(
+        home / ".aider.conf.yml",
+        f"""
+model: openai/{MODEL}
+openai-api-base: {api_url}/v1
+openai-api-key: {KEY}
+analytics-disable: true
+check-update: false
+show-release-notes: false
+show-model-warnings: false
+gitignore: false
+git: false
+""",
+    )
+    return {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+
+
 def _codex(home: Path, api_url: str) -> dict[str, str]:
     # A model of Codex's own catalogue: for others it has no tool for patches.
     _write(
@@ -249,6 +267,7 @@ def _openhands(home: Path, api_url: str) -> dict[str, str]:
 
 
 _SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
+    "aider": _aider,
     "claude": _claude,
     "claude-2.1.101": _claude,
     "claude-sdk": _claude_sdk,

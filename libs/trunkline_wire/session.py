@@ -43,6 +43,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     hold: tuple[Hold, ...] = ("child",)
     options: tuple[str, ...] = ()
     """The session options (names of SessionOptions' fields) that the adapter honours."""
+    heuristic: tuple[str, ...] = ()
+    """What is read from a screen and may be wrong: names of capabilities, and `turns`."""
 
 
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -141,7 +141,11 @@ class TerminalClosed(Data, frozen=True, kw_only=True):
 
 
 class TerminalScreen(Data, frozen=True, kw_only=True):
-    """The screen's text. A delta while a turn runs, a fact at its end."""
+    """The screen's text. A delta while a turn runs, a fact at its end. `cursor` is column and row, from 0.
+
+    `attributes` are `[row, column, length, style]` for what does not look plain. `recording`, in facts, is what the terminal has
+    printed since the fact of a screen before: an asciicast v2.
+    """
 
     TYPE: ClassVar[str] = "terminal.screen"
     text: Text
@@ -149,4 +153,5 @@ class TerminalScreen(Data, frozen=True, kw_only=True):
     rows: int
     cursor: tuple[int, int] | None = None
     attributes: Any = None
+    recording: Text | None = None
     after: int = 0

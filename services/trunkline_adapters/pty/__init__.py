@@ -1,0 +1,1 @@
+"""Programs that have only a terminal: run in one, read from its screen."""

@@ -1,0 +1,46 @@
+"""What passes between a session and a program's terminal, as JSON objects. `at` is seconds since the terminal was opened.
+
+From the terminal: `opened` {columns, rows, command}, `output` {data}, `exit` {code, signal}, `refused` {line}.
+From us: `input` {data, command?, begins?, answers?, interrupts?}, `resize` {columns, rows}, and `tick`, which is said to nobody: time has
+passed. An asciinema recording says the same in its own form (`cast.py`).
+"""
+
+from typing import Any
+
+from trunkline_agentkit.fields import Obj, number, text
+
+
+def typed(
+    data: str,
+    at: float,
+    *,
+    begins: bool = False,
+    command: str | None = None,
+    answers: str | None = None,
+    interrupts: bool = False,
+) -> Obj:
+    """Keys. `begins`: a prompt's end, that of `command`; `answers`: an ask by its id; `interrupts`: the turn is to end."""
+    message: dict[str, Any] = {"type": "input", "at": round(at, 4), "data": data}
+    if begins:
+        message |= {"begins": True, "command": command}
+    if answers is not None:
+        message["answers"] = answers
+    if interrupts:
+        message["interrupts"] = True
+    return message
+
+
+def resized(columns: int, rows: int, at: float) -> Obj:
+    return {"type": "resize", "at": round(at, 4), "columns": columns, "rows": rows}
+
+
+def tick(at: float) -> Obj:
+    return {"type": "tick", "at": round(at, 4)}
+
+
+def time_of(message: Obj) -> float | None:
+    return number(message, "at")
+
+
+def kind_of(message: Obj) -> str:
+    return text(message, "type") or "untyped"

@@ -1,0 +1,245 @@
+"""The screen of a terminal: text in, what stands where out. Pure, and nothing that a program prints can make it raise.
+
+pyte draws; around it stands what it lacks: sequences that it takes for others or for text, the alternate screen, lines that
+have scrolled away, answers to what programs ask their terminal.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast
+
+import pyte
+import wcwidth
+from pyte.screens import Char, Cursor, StaticDefaultDict
+
+SCROLLED: Final = 20_000
+"""Lines above the screen that are kept."""
+_HELD: Final = 64 * 1024
+"""Characters of a control string without an end that are kept; what is longer is dropped."""
+_ALTERNATE: Final = frozenset({47, 1047, 1049})
+_COLUMNS_132: Final = frozenset({3, 3 << 5})
+_MARKS: Final = 16
+"""Characters of one cell: a letter and what is put onto it."""
+_SAVED: Final = 16
+_PASTE: Final = 2004 << 5
+
+_C1: Final = dict.fromkeys(range(0x80, 0xA0))
+_TAKEN_OUT: Final = re.compile(
+    r"\x1b\[[<=>][0-?]*[ -/]*[@-~]"  # of a private kind, which pyte takes for the common one
+    r"|\x1b\[[0-?]*[!-/]+[@-~]"  # with intermediates, whose end it would draw
+    r"|\x1b\[(?P<sgr>[0-9;]*:[0-9;:]*)m"  # with sub-parameters, likewise
+    r"|\x1b[PX^_][^\x1b\x07]*(?:\x1b\\|\x07)"  # strings to the device, which it would draw
+    r"|\x1b\](?P<osc>[^\x1b\x07]*)(?:\x1b\\|\x07)"
+)
+_UNFINISHED: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[PX^_\]][^\x1b\x07]*\x1b?)?\Z")
+_SUB: Final = re.compile(r"(?<=\d):[0-9:]*")
+_TRUE_COLOUR: Final = re.compile(r"\b([34]8):2:[0-9]*:(\d+):(\d+):(\d+)")
+_PALETTE: Final = re.compile(r"\b([34]8):5:(\d+)")
+_COLOURS: Final = {"10": "rgb:d8d8/d8d8/d8d8", "11": "rgb:0000/0000/0000"}
+"""What a program hears that asks for the colours of text and ground."""
+
+_FLAGS: Final = ("bold", "italics", "underscore", "strikethrough", "reverse", "blink")
+
+
+class Screen:
+    """`feed` text; `text` is what stands on it. `answers` are what the program waits to read, until they are taken."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self._canvas = _Canvas(columns, rows)
+        self._stream = pyte.Stream(cast("pyte.Screen", _Guarded(self._canvas)))
+        self._held = ""
+        self._answers: list[str] = []
+        self._lines: list[str] = [""] * rows
+        self.title = ""
+
+    @property
+    def columns(self) -> int:
+        return self._canvas.columns
+
+    @property
+    def rows(self) -> int:
+        return self._canvas.lines
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Column and row, from 0."""
+        return min(self._canvas.cursor.x, self.columns - 1), self._canvas.cursor.y
+
+    @property
+    def pastes(self) -> bool:
+        """Whether the program wants to know what was pasted (bracketed paste)."""
+        return _PASTE in self._canvas.mode
+
+    @property
+    def top(self) -> int:
+        """The number of lines that have scrolled away: the number of the screen's first line."""
+        return self._canvas.gone
+
+    @property
+    def here(self) -> int:
+        """The number of the cursor's line."""
+        return self.top + self.cursor[1]
+
+    def feed(self, text: str) -> None:
+        """Draws what the program has printed; a sequence that is not whole waits for the rest."""
+        text = self._held + text.translate(_C1)
+        self._held = ""
+        if (cut := _UNFINISHED.search(text)) is not None:
+            self._held = cut[0] if len(cut[0]) <= _HELD else ""
+            text = text[: cut.start()]
+        self._stream.feed(_TAKEN_OUT.sub(self._replace, text))
+        self._answers += self._canvas.answers
+        self._canvas.answers.clear()
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._canvas.resize(rows, columns)
+        self._lines = [""] * rows
+        self._canvas.dirty.update(range(rows))
+
+    def take_answers(self) -> str:
+        """What the program is to read, once."""
+        answers, self._answers = "".join(self._answers), []
+        return answers
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen's lines, without blanks at their ends."""
+        for row in self._canvas.dirty:
+            if row < len(self._lines):
+                self._lines[row] = self._canvas.text_of(row)
+        self._canvas.dirty.clear()
+        return self._lines
+
+    @property
+    def text(self) -> str:
+        """The lines joined, without empty ones at the end."""
+        return "\n".join(self.lines).rstrip("\n")
+
+    def since(self, line: int) -> list[str]:
+        """The lines from number `line` on, as far as they are kept."""
+        canvas = self._canvas
+        first = canvas.gone - len(canvas.scrolled)
+        above = list(canvas.scrolled)[max(0, line - first) :] if line < canvas.gone else []
+        return above + self.lines[max(0, line - canvas.gone) :]
+
+    def attributes(self) -> list[list[Any]]:
+        """How the text looks where it does not look plain: `[row, column, length, {fg, bg, bold, …}]`, colours as pyte names them."""
+        runs: list[list[Any]] = []
+        for row in range(self.rows):
+            cells = self._canvas.buffer.get(row)
+            if not cells:
+                continue
+            for column in sorted(cells):
+                if column < self.columns and (style := _style(cells[column])):
+                    last = runs[-1] if runs else None
+                    if last and last[0] == row and last[1] + last[2] == column and last[3] == style:
+                        last[2] += 1
+                    else:
+                        runs.append([row, column, 1, style])
+        return runs
+
+    def _replace(self, found: re.Match[str]) -> str:
+        if (sgr := found["sgr"]) is not None:
+            sgr = _PALETTE.sub(r"\1;5;\2", _TRUE_COLOUR.sub(r"\1;2;\2;\3;\4", sgr))
+            return f"\x1b[{_SUB.sub('', sgr)}m"
+        if (osc := found["osc"]) is not None:
+            code, _, rest = osc.partition(";")
+            if rest == "?" and code in _COLOURS:
+                self._answers.append(f"\x1b]{code};{_COLOURS[code]}\x1b\\")
+            elif code in {"0", "2"}:
+                self.title = rest[:200]
+        return ""
+
+
+def _style(cell: Char) -> dict[str, Any]:
+    style: dict[str, Any] = {name: True for name in _FLAGS if getattr(cell, name)}
+    if cell.fg != "default":
+        style["fg"] = cell.fg
+    if cell.bg != "default":
+        style["bg"] = cell.bg
+    return style
+
+
+class _Canvas(pyte.Screen):
+    """pyte's screen with an alternate one, and with the lines that scroll away."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.answers: list[str] = []
+        self.scrolled: deque[str] = deque(maxlen=SCROLLED)
+        self.gone = 0
+        self._kept: tuple[defaultdict[int, StaticDefaultDict[int, Char]], Cursor] | None = None
+        super().__init__(columns, rows)
+
+    def text_of(self, row: int) -> str:
+        line = self.buffer[row]
+        return "".join([line[column].data for column in range(self.columns)]).rstrip()
+
+    def write_process_input(self, data: str) -> None:
+        self.answers.append(data)
+
+    def draw(self, data: str) -> None:
+        """pyte stops at what takes no room and is no mark on a letter, and puts any number of marks onto one."""
+        super().draw(data if data.isascii() and data.isprintable() else "".join(self._drawable(data)))
+
+    def _drawable(self, data: str) -> Iterator[str]:
+        column = max(0, self.cursor.x - 1)
+        marks = len(self.buffer[self.cursor.y][column].data)
+        for character in data:
+            if wcwidth.wcwidth(character) > 0:
+                marks = 1
+                yield character
+            elif unicodedata.combining(character) and marks < _MARKS:
+                marks += 1
+                yield character
+
+    def save_cursor(self) -> None:
+        super().save_cursor()
+        del self.savepoints[:-_SAVED]
+
+    def index(self) -> None:
+        top, bottom = self.margins or (0, self.lines - 1)
+        if self.cursor.y == bottom and top == 0 and self._kept is None:
+            self.scrolled.append(self.text_of(0))
+            self.gone += 1
+        super().index()
+
+    def set_mode(self, *modes: int, **kwargs: Any) -> None:
+        if kwargs.get("private") and not _ALTERNATE.isdisjoint(modes) and self._kept is None:
+            self._kept = (self.buffer, self.cursor)
+            self.buffer = defaultdict(lambda: StaticDefaultDict[int, Char](self.default_char))
+            self.cursor = Cursor(self.cursor.x, self.cursor.y, self.cursor.attrs)
+            self.dirty.update(range(self.lines))
+        super().set_mode(*(mode for mode in modes if mode not in _COLUMNS_132), **kwargs)
+
+    def reset_mode(self, *modes: int, **kwargs: Any) -> None:
+        if kwargs.get("private") and not _ALTERNATE.isdisjoint(modes) and self._kept is not None:
+            self.buffer, self.cursor = self._kept
+            self._kept = None
+            self.ensure_hbounds()
+            self.ensure_vbounds()
+            self.dirty.update(range(self.lines))
+        super().reset_mode(*(mode for mode in modes if mode not in _COLUMNS_132), **kwargs)
+
+    def reset(self) -> None:
+        self._kept = None
+        super().reset()
+
+
+class _Guarded:
+    """What pyte's parser calls. A sequence with parameters that its handler does not take does nothing."""
+
+    def __init__(self, canvas: _Canvas) -> None:
+        self._canvas = canvas
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        handler = getattr(self._canvas, name)
+
+        def call(*args: Any, **kwargs: Any) -> None:
+            try:
+                handler(*args, **kwargs)
+            except Exception:  # noqa: BLE001, S110  # whatever a program prints, the session goes on
+                pass
+
+        return call

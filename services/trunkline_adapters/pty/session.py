@@ -1,0 +1,186 @@
+"""A session: one program in its terminal. Its screen is read off the loop, and prompts are typed when it waits for one."""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import msgspec
+
+from trunkline_adapters.pty import launch, native
+from trunkline_adapters.pty.profiles import Profile
+from trunkline_adapters.pty.translate import PtyTranslator
+from trunkline_agentkit import (
+    AgentProcess,
+    ConfigurableBase,
+    Exit,
+    Fact,
+    Native,
+    Out,
+    Start,
+    UserPrompt,
+    decode_line,
+    translate,
+)
+from trunkline_agentkit.fields import Obj, as_obj
+from trunkline_agentkit.unread import Unread
+from trunkline_wire import TrunklineError
+from trunkline_wire.asks import AskDecided
+from trunkline_wire.ids import item_id
+from trunkline_wire.turn import MessageUser
+
+log = logging.getLogger(__name__)
+
+LEAVES_WITHIN_S: Final = 3.0
+"""Seconds that a program may take to end once it was told to in its own words."""
+
+
+class PtySession(ConfigurableBase):
+    """Made by `PtyAdapter`."""
+
+    def __init__(self, start: Start, profile: Profile, process: AgentProcess, translator: PtyTranslator) -> None:
+        self._start = start
+        self._profile = profile
+        self._process = process
+        self._translator = translator
+        self._unread = Unread()
+        self._translating = asyncio.Lock()
+        self._typing = asyncio.Lock()
+        self._prompts: deque[tuple[UserPrompt, str]] = deque()
+        self._news = asyncio.Event()
+        self._heard = asyncio.get_running_loop().time()
+        """Loop time of the last message."""
+        self._exit: Exit | None = None
+        self._closing = False
+        self._tasks = [
+            asyncio.create_task(self._read(), name=f"terminal of {process.pid}"),
+            asyncio.create_task(self._keep_time(), name=f"clock of {process.pid}"),
+        ]
+
+    async def send(self, prompt: UserPrompt) -> None:
+        said = launch.prompt_text(prompt.content)
+        if self._closing or not self._process.running:
+            raise _gone()
+        self._prompts.append((prompt, said))
+        self._news.set()
+
+    def messages(self) -> AsyncIterator[Native]:
+        return self._unread.messages()
+
+    async def interrupt(self, *, cancel_queued: bool = False) -> None:
+        waiting = bool(self._prompts)
+        if cancel_queued or not self._translator.open:
+            await self._cancel_prompts()
+        if self._translator.open:
+            await self._type(self._profile.interrupt, interrupts=True)
+        elif not waiting:
+            raise TrunklineError("stale_target", "no turn is running")
+
+    async def decide(self, ask: str, decision: AskDecided) -> None:
+        await self._type(self._translator.keys_for(ask, decision), answers=ask)
+
+    async def pending(self) -> set[str] | None:
+        return self._translator.pending
+
+    async def close(self, grace: float = 5.0) -> Exit:
+        self._closing = True
+        self._unread.release()
+        if self._exit is None:
+            if grace > 0 and self._profile.leave and self._process.running and self._translator.ready:
+                with contextlib.suppress(TrunklineError, TimeoutError):
+                    await self._type(self._profile.leave)
+                    async with asyncio.timeout(min(grace, LEAVES_WITHIN_S)):
+                        await self._process.wait()
+            found = await self._process.close(grace)
+            await asyncio.wait(self._tasks)
+            words = found.stderr_tail.strip() or self._translator.last_words
+            self._exit = self._exit or msgspec.structs.replace(found, stderr_tail=words)
+        return self._exit
+
+    async def _read(self) -> None:
+        """What the terminal says, until it has ended."""
+        try:
+            async for line in self._process.lines():
+                await self._unread.room()
+                await self._understand(line)
+                if (answers := self._translator.take_answers()) and self._process.running:
+                    with contextlib.suppress(TrunklineError):
+                        await self._type(answers)
+        finally:
+            self._unread.end()
+            self._closing = True
+            self._news.set()
+
+    async def _understand(self, line: bytes) -> None:
+        decoded = decode_line(line)
+        async with self._translating:
+            self._heard = asyncio.get_running_loop().time()
+            kind = native.kind_of(as_obj(decoded.message))
+            self._unread.keep(await asyncio.to_thread(translate, self._translator, decoded, kind))
+        self._news.set()
+
+    async def _keep_time(self) -> None:
+        """Tells the translator of time that has passed, and types prompts when the program waits for one."""
+        while not self._closing:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(self._wait()):
+                    await self._news.wait()
+            except TimeoutError:
+                await self._tell(native.tick)
+            if self._prompts and self._translator.ready and not self._closing:
+                await self._type_prompt()
+
+    def _wait(self) -> float | None:
+        """Seconds until something is due."""
+        due = self._translator.due
+        return None if due is None else max(0.0, due - self._now())
+
+    def _now(self) -> float:
+        """The terminal's time."""
+        return self._translator.at + max(0.0, asyncio.get_running_loop().time() - self._heard)
+
+    async def _type_prompt(self) -> None:
+        prompt, said = self._prompts.popleft()
+        try:
+            await self._type(launch.keystrokes(said, pastes=self._translator.pastes))
+            await asyncio.sleep(self._profile.submit_s)
+            await self._type(self._profile.submit, begins=True, command=prompt.command)
+        except TrunklineError:
+            log.info("prompt_untyped", extra={"pid": self._process.pid})
+
+    async def _cancel_prompts(self) -> None:
+        out: list[Out] = []
+        while self._prompts:
+            prompt, _ = self._prompts.popleft()
+            item = item_id(self._start.session, self._start.incarnation, prompt.command)
+            data = MessageUser(content=prompt.content, delivery="cancelled", command=prompt.command)
+            out.append(Fact(data=data, item=item))
+        self._keep(out, "input")
+
+    async def _type(self, data: str, **what: object) -> None:
+        async with self._typing:
+            if not self._process.running:
+                raise _gone()
+            message = await self._tell(lambda at: native.typed(data, at, **what))  # pyright: ignore[reportArgumentType]  # passed through
+            await self._process.write_line(message)
+
+    async def _tell(self, make: Callable[[float], Obj]) -> Obj:
+        """Has the translator know of what we do, at the terminal's present time."""
+        async with self._translating:
+            message = make(self._now())
+            self._heard = asyncio.get_running_loop().time()
+            out = await asyncio.to_thread(self._translator.sent, message)
+            self._keep(out, native.kind_of(message))
+        self._news.set()
+        return message
+
+    def _keep(self, out: list[Out], kind: str) -> None:
+        if out:
+            self._unread.keep(Native(raw=b"", out=out, kind=kind, ours=True))
+
+
+def _gone() -> TrunklineError:
+    return TrunklineError("agent_failed", "the program has ended: send a prompt to start it again")

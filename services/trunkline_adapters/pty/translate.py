@@ -1,0 +1,373 @@
+"""The translator: what a terminal has shown, with times in; events out. A pure state machine over `screen` and `infer`.
+
+A turn begins with Enter behind a prompt, or where the program is seen to work unasked; it ends where the screen shows that the
+program waits. Its answer is what was printed in between.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from trunkline_adapters.pty.cast import Cast
+from trunkline_adapters.pty.infer import Asking, Watch
+from trunkline_adapters.pty.native import kind_of, time_of
+from trunkline_adapters.pty.profiles import Profile, profile, profile_of
+from trunkline_adapters.pty.screen import Screen
+from trunkline_agentkit.fields import Obj, strings, text, truth, whole
+from trunkline_agentkit.protocol import Context, Fact, Out, Piece, Progress
+from trunkline_wire import Data, TrunklineError
+from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested
+from trunkline_wire.blocks import TextBlock
+from trunkline_wire.errors import ErrorInfo
+from trunkline_wire.ids import ask_id, item_id
+from trunkline_wire.session import SessionInitialized
+from trunkline_wire.turn import (
+    MessageAssistant,
+    TerminalClosed,
+    TerminalOpened,
+    TerminalScreen,
+    TurnCompleted,
+    TurnStarted,
+)
+from trunkline_wire.work import NativeMessage
+
+SHOW_EVERY_S: Final = 0.1
+"""Seconds between two screens that are streamed."""
+RECORDING_LIMIT: Final = 1024 * 1024
+"""Characters of the recording after which it is told in mid-turn."""
+_LAST_LINES: Final = 40
+_LARGEST_SIDE: Final = 1000
+_FRAME: Final = " >❯›│┃╰╭─$#%"
+"""What stands around a line that is typed."""
+_LONG: Final = 20
+
+
+@dataclass
+class Turn:
+    line: int
+    """The number of the line at which it began."""
+    said: str
+    """What was typed, to tell its echo from an answer."""
+    interrupted: bool = False
+
+
+@dataclass
+class Ask:
+    id: str
+    dialog: Asking
+    answered: bool = False
+
+
+class PtyTranslator:
+    """Translates one terminal. Without a profile it takes that of the command that was started."""
+
+    def __init__(
+        self, context: Context, known: Profile | None = None, source: Mapping[str, str] | None = None
+    ) -> None:
+        self._context = context
+        self._source = source
+        self._given = known
+        self._use(known or profile(None, source))
+        self._screen = Screen(80, 24)
+        self._cast = Cast()
+        self._at = 0.0
+        self._shown_at = -SHOW_EVERY_S
+        self._shown: tuple[str, tuple[int, int]] | None = None
+        self._fresh = False
+        """The screen is not streamed yet as it is."""
+        self._typed = ""
+        self._turn: Turn | None = None
+        self._turns = 0
+        self._ask: Ask | None = None
+        self._asks = 0
+        self._initialized = False
+
+    def _use(self, known: Profile) -> None:
+        self._profile = known
+        self._watch = Watch(known)
+
+    @property
+    def at(self) -> float:
+        """The time of what was translated last."""
+        return self._at
+
+    @property
+    def ready(self) -> bool:
+        """Whether the program waits for a prompt."""
+        return self._watch.settled == "prompt" and self._turn is None and self._ask is None
+
+    @property
+    def open(self) -> bool:
+        """Whether a turn runs."""
+        return self._turn is not None
+
+    @property
+    def pastes(self) -> bool:
+        return self._screen.pastes
+
+    @property
+    def due(self) -> float | None:
+        """When something follows though the program prints nothing: then a `tick` has to be told."""
+        times = (self._watch.due, self._shown_at + SHOW_EVERY_S if self._fresh else None)
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def pending(self) -> set[str]:
+        return {self._ask.id} if self._ask is not None and not self._ask.answered else set()
+
+    @property
+    def last_words(self) -> str:
+        """The end of what the terminal shows."""
+        return "\n".join(self._screen.text.splitlines()[-_LAST_LINES:])
+
+    def take_answers(self) -> str:
+        """What the program waits to read from its terminal, once."""
+        return self._screen.take_answers()
+
+    def keys_for(self, ask: str, decision: AskDecided) -> str:
+        """What has to be typed for a decision. Raises TrunklineError `unknown_ask`, `bad_answer`."""
+        if self._ask is None or self._ask.id != ask or self._ask.answered:
+            raise TrunklineError("unknown_ask", f"the program does not show {ask!r} any more")
+        dialog = self._ask.dialog
+        wanted = "allow" if decision.behaviour == "allow" else "reject"
+        fitting = [option.id for option in dialog.options if option.kind.startswith(wanted)]
+        chosen = decision.option or next(iter(fitting), None)
+        if chosen not in dialog.keys:
+            raise TrunklineError(
+                "bad_answer", f"the dialog has no answer {chosen or wanted!r}; there are: {', '.join(dialog.keys)}"
+            )
+        return dialog.keys[chosen]
+
+    def feed(self, message: Obj) -> list[Out]:
+        """What a message of the terminal means."""
+        out = self._advance(message)
+        match kind_of(message):
+            case "opened":
+                out += self._opened(message)
+            case "output":
+                out += self._printed(text(message, "data") or "")
+            case "exit":
+                out += self._exit(message)
+            case kind:
+                out.append(_fact(NativeMessage(known=False, kind=kind, reason="unknown_type")))
+        # Something, so that what only changes the screen is not kept as a message without a meaning.
+        return out or [Piece(item="", block=0, kind="text", text="")]
+
+    def sent(self, message: Obj) -> list[Out]:
+        """What follows from what we say: keys, a size, that time has passed."""
+        out = self._advance(message)
+        match kind_of(message):
+            case "input":
+                out += self._input(message)
+            case "resize":
+                out += self._resize(message)
+            case _:
+                pass
+        return out
+
+    def _advance(self, message: Obj) -> list[Out]:
+        """What follows from the time that has passed."""
+        at = max(self._at, time_of(message) or 0.0)
+        out: list[Out] = []
+        while (due := self.due) is not None and due <= at:
+            self._at = max(self._at, due)
+            self._watch.pass_time(self._at)
+            out += [*self._settle(), *self._show()]
+        self._at = at
+        return out
+
+    def _opened(self, message: Obj) -> list[Out]:
+        if self._given is None:
+            self._use(profile_of(strings(message.get("command") or []), self._source))
+        columns, rows = _size(message)
+        self._screen = Screen(columns, rows)
+        return [_fact(TerminalOpened(columns=columns, rows=rows))]
+
+    def _printed(self, data: str) -> list[Out]:
+        out: list[Out] = []
+        if not self._initialized:
+            self._initialized = True
+            out.append(_fact(SessionInitialized(capabilities=self._profile.capabilities)))
+        self._record("o", data)
+        self._screen.feed(data)
+        self._fresh = True
+        self._watch.see(self._at, self._screen.text)
+        out += self._settle()
+        if self._at >= self._shown_at + SHOW_EVERY_S:
+            out += self._show()
+        if self._cast.size > RECORDING_LIMIT:
+            out.append(self._snapshot())
+        return out
+
+    def _input(self, message: Obj) -> list[Out]:
+        data = text(message, "data") or ""
+        self._record("i", data)
+        self._typed = (self._typed + data)[-RECORDING_LIMIT:]
+        if truth(message, "interrupts"):
+            return self._interrupt()
+        if self._ask is not None:
+            # In a recording nobody says which keys are an answer.
+            if self._ask.id == text(message, "answers") or truth(message, "begins"):
+                self._ask.answered = True
+                self._watch.restart(self._at)
+        elif truth(message, "begins") and self._turn is None:
+            return self._begin(text(message, "command"))
+        return []
+
+    def _interrupt(self) -> list[Out]:
+        out: list[Out] = []
+        if self._turn is not None:
+            self._turn.interrupted = True
+            self._watch.restart(self._at)
+            out += self._close_ask()
+        return out
+
+    def _resize(self, message: Obj) -> list[Out]:
+        columns, rows = _size(message)
+        self._record("r", f"{columns}x{rows}")
+        self._screen.resize(columns, rows)
+        return [_fact(TerminalOpened(columns=columns, rows=rows, title=self._screen.title or None))]
+
+    def _begin(self, command: str | None) -> list[Out]:
+        self._turns += 1
+        self._turn = Turn(line=self._screen.here, said=_plain(self._typed))
+        self._typed = ""
+        self._watch.restart(self._at)
+        return [_fact(TurnStarted(number=self._turns), cause=command)]
+
+    def _settle(self) -> list[Out]:
+        """What follows from what the program is known to do."""
+        settled, out = self._watch.settled, list[Out]()
+        if self._ask is not None and not (isinstance(settled, Asking) and settled.key == self._ask.dialog.key):
+            out += self._close_ask()
+        if isinstance(settled, Asking) and self._ask is None:
+            out.append(self._asked(settled))
+        elif settled == "busy" and self._turn is None:
+            self._turns += 1
+            self._turn = Turn(line=self._screen.here, said="")
+            out.append(_fact(TurnStarted(number=self._turns, trigger="other")))
+        elif settled == "prompt" and self._turn is not None:
+            out += self._end(self._turn)
+        return out
+
+    def _asked(self, dialog: Asking) -> Out:
+        self._asks += 1
+        ask = Ask(
+            id=ask_id(self._context.session, self._context.incarnation, f"dialog:{self._asks}"),
+            dialog=dialog,
+        )
+        self._ask = ask
+        data = PermissionRequested(
+            ask=ask.id,
+            incarnation=self._context.incarnation,
+            name=dialog.name,
+            kind=dialog.kind,
+            title=dialog.title,
+            input=dialog.about,
+            description=dialog.shown,
+            options=list(dialog.options),
+        )
+        return _fact(data)
+
+    def _close_ask(self) -> list[Out]:
+        ask, self._ask = self._ask, None
+        if ask is None or ask.answered:
+            return []
+        interrupted = self._turn is not None and self._turn.interrupted
+        return [_fact(AskWithdrawn(ask=ask.id, why="interrupted" if interrupted else "answered_elsewhere"))]
+
+    def _end(self, turn: Turn) -> list[Out]:
+        self._turn = None
+        said = self._answer(turn)
+        error = None if turn.interrupted else self._failure(said)
+        data = TurnCompleted(
+            outcome="interrupted" if turn.interrupted else "success" if error is None else "error", error=error
+        )
+        return [*self._spoken(said, aborted=turn.interrupted), self._snapshot(), _fact(data)]
+
+    def _exit(self, message: Obj) -> list[Out]:
+        code = whole(message, "code")
+        out = self._close_ask() if code == 0 else []
+        if self._turn is not None and code == 0:
+            out += self._end(self._turn)
+        elif self._turn is not None:
+            out += [*self._spoken(self._answer(self._turn), aborted=True), self._snapshot()]
+        elif self._cast.size:
+            out.append(self._snapshot())
+        return [*out, _fact(TerminalClosed(exit_code=code))]
+
+    def _spoken(self, said: str, *, aborted: bool) -> list[Out]:
+        if not said:
+            return []
+        item = item_id(self._context.session, self._context.incarnation, f"turn:{self._turns}")
+        return [_fact(MessageAssistant(content=[TextBlock(text=said)], aborted=aborted), item=item)]
+
+    def _answer(self, turn: Turn) -> str:
+        """What was printed since the turn began, without the echo of what was typed and what the profile calls noise."""
+        lines = self._screen.since(turn.line)
+        first = turn.said.split("\r")[0].strip()
+        if lines and first and lines[0].rstrip(_FRAME).endswith(first):
+            del lines[0]
+        while lines and (not lines[0].strip() or _echoes(lines[0], turn.said)):
+            del lines[0]
+        noise = [re.compile(pattern) for pattern in self._profile.noise]
+        return "\n".join(line for line in lines if not any(one.search(line) for one in noise)).strip()
+
+    def _failure(self, said: str) -> ErrorInfo | None:
+        known, last = self._profile, "\n".join(said.splitlines()[-_LAST_LINES:])
+        if known.signed_out and re.search(known.signed_out, said, re.MULTILINE):
+            how = f"run `{known.login}` as the worker's user" if known.login else "sign in as the worker's user"
+            return ErrorInfo(code="agent_auth", message=f"{known.title} wants a login: {how}, then try again ({last})")
+        if known.failed and re.search(known.failed, said, re.MULTILINE):
+            return ErrorInfo(code="agent_failed", message=last)
+        return None
+
+    def _show(self) -> list[Out]:
+        """The screen as it is, for those who watch."""
+        now = (self._screen.text, self._screen.cursor)
+        if not self._fresh or self._at < self._shown_at + SHOW_EVERY_S:
+            return []
+        self._fresh, self._shown_at = False, self._at
+        if now == self._shown:
+            return []
+        self._shown = now
+        return [Progress(data=self._look())]
+
+    def _snapshot(self) -> Out:
+        return _fact(self._look(self._cast.take(self._screen.columns, self._screen.rows)))
+
+    def _look(self, recording: str | None = None) -> TerminalScreen:
+        screen = self._screen
+        return TerminalScreen(
+            text=screen.text,
+            columns=screen.columns,
+            rows=screen.rows,
+            cursor=screen.cursor,
+            attributes=screen.attributes() or None,
+            recording=recording,
+        )
+
+    def _record(self, code: str, data: str) -> None:
+        if self._context.keep_native == "all":
+            self._cast.add(self._at, code, data)
+
+
+def _size(message: Obj) -> tuple[int, int]:
+    columns, rows = whole(message, "columns") or 80, whole(message, "rows") or 24
+    return max(1, min(columns, _LARGEST_SIDE)), max(1, min(rows, _LARGEST_SIDE))
+
+
+def _plain(typed: str) -> str:
+    """Keys as what they show: Enter stays, other controls go."""
+    return re.sub(r"\x1b\[20[01]~|[\x00-\x0c\x0e-\x1f]", "", typed.replace("\n", "\r"))
+
+
+def _echoes(line: str, said: str) -> bool:
+    """Whether a line shows what was typed, or a long part of it."""
+    shown = line.strip(_FRAME)
+    return bool(shown) and (shown in said.split("\r") or (len(shown) >= _LONG and shown in said))
+
+
+def _fact(data: Data, *, item: str | None = None, cause: str | None = None) -> Out:
+    return Fact(data=data, item=item, cause=cause)
