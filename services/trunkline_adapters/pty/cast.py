@@ -79,8 +79,7 @@ def recorded(lines: Iterable[bytes]) -> Iterator[Recorded]:
             case "o":
                 yield _line(number, "agent", at, {"type": "output", "at": at, "data": data})
             case "i":
-                message = typed(data, at, begins=data.endswith(("\r", "\n")), interrupts=data == "\x03")
-                yield _line(number, "host", at, message)
+                yield _line(number, "host", at, typed(data, at, begins=data.endswith(("\r", "\n"))))
             case "r":
                 columns, _, rows = data.partition("x")
                 if columns.isdecimal() and rows.isdecimal():

@@ -4,6 +4,7 @@ A screen is read as often as it changes, in the midst of being drawn, so what it
 """
 
 import re
+from collections import deque
 from typing import Final, Literal
 
 import msgspec
@@ -67,10 +68,7 @@ def look(profile: Profile, text: str) -> Sight:
 
 
 def _last(pattern: str, text: str) -> re.Match[str] | None:
-    found = None
-    for found in re.finditer(pattern, text, re.MULTILINE):
-        pass
-    return found
+    return next(iter(deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)), None)
 
 
 def _joined(text: str | None) -> str | None:

@@ -1,7 +1,7 @@
 """What passes between a session and a program's terminal, as JSON objects. `at` is seconds since the terminal was opened.
 
 From the terminal: `opened` {columns, rows, command}, `output` {data}, `exit` {code, signal}, `refused` {line}.
-From us: `input` {data, command?, begins?, answers?, interrupts?}, `resize` {columns, rows}, and `tick`, which is said to nobody: time has
+From us: `input` {data, command?, begins?, answers?, reports?}, `resize` {columns, rows}, and `tick`, which is said to nobody: time has
 passed. An asciinema recording says the same in its own form (`cast.py`).
 """
 
@@ -17,16 +17,18 @@ def typed(
     begins: bool = False,
     command: str | None = None,
     answers: str | None = None,
-    interrupts: bool = False,
+    reports: bool = False,
 ) -> Obj:
-    """Keys. `begins`: a prompt's end, that of `command`; `answers`: an ask by its id; `interrupts`: the turn is to end."""
+    """Keys. `begins`: a prompt's end, that of `command`; `answers`: an ask by its id; `reports`: what the
+    terminal itself says, as it was asked to.
+    """
     message: dict[str, Any] = {"type": "input", "at": round(at, 4), "data": data}
     if begins:
         message |= {"begins": True, "command": command}
     if answers is not None:
         message["answers"] = answers
-    if interrupts:
-        message["interrupts"] = True
+    if reports:
+        message["reports"] = True
     return message
 
 

@@ -99,7 +99,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def patterns(self) -> list[str]:
-        asked = [pattern for one in self.dialogs for pattern in (one.pattern, *(answer.match for answer in one.answers))]
+        asked = [
+            pattern for one in self.dialogs for pattern in (one.pattern, *(answer.match for answer in one.answers))
+        ]
         return [self.prompt, self.busy, self.failed, self.signed_out, *self.noise, *asked]
 
 

@@ -4,6 +4,7 @@ pyte draws; around it stands what it lacks: sequences that it takes for others o
 have scrolled away, answers to what programs ask their terminal.
 """
 
+import contextlib
 import re
 import unicodedata
 from collections import defaultdict, deque
@@ -169,7 +170,7 @@ class _Canvas(pyte.Screen):
         self.answers: list[str] = []
         self.scrolled: deque[str] = deque(maxlen=SCROLLED)
         self.gone = 0
-        self._kept: tuple[defaultdict[int, StaticDefaultDict[int, Char]], Cursor] | None = None
+        self._kept: tuple[dict[int, StaticDefaultDict[int, Char]], Cursor] | None = None
         super().__init__(columns, rows)
 
     def text_of(self, row: int) -> str:
@@ -180,7 +181,7 @@ class _Canvas(pyte.Screen):
         self.answers.append(data)
 
     def draw(self, data: str) -> None:
-        """pyte stops at what takes no room and is no mark on a letter, and puts any number of marks onto one."""
+        """Pyte stops at what takes no room and is no mark on a letter, and puts any number of marks onto one."""
         super().draw(data if data.isascii() and data.isprintable() else "".join(self._drawable(data)))
 
     def _drawable(self, data: str) -> Iterator[str]:
@@ -237,9 +238,8 @@ class _Guarded:
         handler = getattr(self._canvas, name)
 
         def call(*args: Any, **kwargs: Any) -> None:
-            try:
+            # Whatever a program prints, the session goes on.
+            with contextlib.suppress(Exception):
                 handler(*args, **kwargs)
-            except Exception:  # noqa: BLE001, S110  # whatever a program prints, the session goes on
-                pass
 
         return call

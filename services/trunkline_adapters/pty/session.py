@@ -33,6 +33,8 @@ from trunkline_wire.turn import MessageUser
 
 log = logging.getLogger(__name__)
 
+ECHOES_WITHIN_S: Final = 5.0
+"""Seconds that a program may take to show what is typed; some never do."""
 LEAVES_WITHIN_S: Final = 3.0
 """Seconds that a program may take to end once it was told to in its own words."""
 
@@ -74,7 +76,7 @@ class PtySession(ConfigurableBase):
         if cancel_queued or not self._translator.open:
             await self._cancel_prompts()
         if self._translator.open:
-            await self._type(self._profile.interrupt, interrupts=True)
+            await self._type(self._profile.interrupt)
         elif not waiting:
             raise TrunklineError("stale_target", "no turn is running")
 
@@ -107,7 +109,7 @@ class PtySession(ConfigurableBase):
                 await self._understand(line)
                 if (answers := self._translator.take_answers()) and self._process.running:
                     with contextlib.suppress(TrunklineError):
-                        await self._type(answers)
+                        await self._type(answers, reports=True)
         finally:
             self._unread.end()
             self._closing = True
@@ -146,10 +148,19 @@ class PtySession(ConfigurableBase):
         prompt, said = self._prompts.popleft()
         try:
             await self._type(launch.keystrokes(said, pastes=self._translator.pastes))
+            await self._until_shown(said)
             await asyncio.sleep(self._profile.submit_s)
             await self._type(self._profile.submit, begins=True, command=prompt.command)
         except TrunklineError:
             log.info("prompt_untyped", extra={"pid": self._process.pid})
+
+    async def _until_shown(self, said: str) -> None:
+        """Waits for the echo: some take an Enter that comes with the text for a part of it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ECHOES_WITHIN_S):
+                while not self._translator.shows(said) and not self._closing:
+                    self._news.clear()
+                    await self._news.wait()
 
     async def _cancel_prompts(self) -> None:
         out: list[Out] = []

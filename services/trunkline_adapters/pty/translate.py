@@ -38,9 +38,10 @@ RECORDING_LIMIT: Final = 1024 * 1024
 """Characters of the recording after which it is told in mid-turn."""
 _LAST_LINES: Final = 40
 _LARGEST_SIDE: Final = 1000
-_FRAME: Final = " >❯›│┃╰╭─$#%"
+_ECHOED: Final = 12
+"""Characters of a prompt that tell its echo from anything else."""
+_FRAME: Final = " >❯›│┃╰╭─$#%"  # noqa: RUF001  # what prompts are drawn with
 """What stands around a line that is typed."""
-_LONG: Final = 20
 
 
 @dataclass
@@ -62,9 +63,7 @@ class Ask:
 class PtyTranslator:
     """Translates one terminal. Without a profile it takes that of the command that was started."""
 
-    def __init__(
-        self, context: Context, known: Profile | None = None, source: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, context: Context, known: Profile | None = None, source: Mapping[str, str] | None = None) -> None:
         self._context = context
         self._source = source
         self._given = known
@@ -120,6 +119,10 @@ class PtyTranslator:
     def last_words(self) -> str:
         """The end of what the terminal shows."""
         return "\n".join(self._screen.text.splitlines()[-_LAST_LINES:])
+
+    def shows(self, said: str) -> bool:
+        """Whether the end of a text stands on the screen, however its lines are broken."""
+        return "".join(said.split())[-_ECHOED:] in "".join(self._screen.text.split())
 
     def take_answers(self) -> str:
         """What the program waits to read from its terminal, once."""
@@ -203,9 +206,11 @@ class PtyTranslator:
     def _input(self, message: Obj) -> list[Out]:
         data = text(message, "data") or ""
         self._record("i", data)
-        self._typed = (self._typed + data)[-RECORDING_LIMIT:]
-        if truth(message, "interrupts"):
+        if truth(message, "reports"):
+            return []
+        if data == self._profile.interrupt:
             return self._interrupt()
+        self._typed = (self._typed + data)[-RECORDING_LIMIT:]
         if self._ask is not None:
             # In a recording nobody says which keys are an answer.
             if self._ask.id == text(message, "answers") or truth(message, "begins"):
@@ -305,12 +310,7 @@ class PtyTranslator:
 
     def _answer(self, turn: Turn) -> str:
         """What was printed since the turn began, without the echo of what was typed and what the profile calls noise."""
-        lines = self._screen.since(turn.line)
-        first = turn.said.split("\r")[0].strip()
-        if lines and first and lines[0].rstrip(_FRAME).endswith(first):
-            del lines[0]
-        while lines and (not lines[0].strip() or _echoes(lines[0], turn.said)):
-            del lines[0]
+        lines = _without_echo(self._screen.since(turn.line), turn.said)
         noise = [re.compile(pattern) for pattern in self._profile.noise]
         return "\n".join(line for line in lines if not any(one.search(line) for one in noise)).strip()
 
@@ -363,10 +363,28 @@ def _plain(typed: str) -> str:
     return re.sub(r"\x1b\[20[01]~|[\x00-\x0c\x0e-\x1f]", "", typed.replace("\n", "\r"))
 
 
-def _echoes(line: str, said: str) -> bool:
-    """Whether a line shows what was typed, or a long part of it."""
+def _without_echo(lines: list[str], said: str) -> list[str]:
+    """The lines behind those that first show what was typed; all where none does."""
+    left = said.replace("\r", " ").strip()
+    whole = min(len(said.strip().partition("\r")[0]), _ECHOED)
+    first = next((number for number, line in enumerate(lines) if len(_echo(line, left)) >= whole), None)
+    if not left or first is None:
+        return lines
+    for number in range(first, len(lines)):
+        echo = _echo(lines[number], left)
+        if lines[number].strip(_FRAME) and not echo:
+            return lines[number:]
+        left = left[len(echo) :].lstrip()
+        if not left:
+            return lines[number + 1 :]
+    return []
+
+
+def _echo(line: str, said: str) -> str:
+    """What `said` begins with at the end of a line, behind a prompt of whatever words."""
     shown = line.strip(_FRAME)
-    return bool(shown) and (shown in said.split("\r") or (len(shown) >= _LONG and shown in said))
+    begins = [0, *(at + 1 for at, one in enumerate(shown) if one in _FRAME)]
+    return next((shown[at:] for at in begins if shown[at:] and said.startswith(shown[at:])), "")
 
 
 def _fact(data: Data, *, item: str | None = None, cause: str | None = None) -> Out:
