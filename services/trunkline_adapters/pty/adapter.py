@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from trunkline_adapters.pty import cast, launch
-from trunkline_adapters.pty.profiles import DIRECTORY_VARIABLE, profiles
+from trunkline_adapters.pty.profiles import PROFILES
 from trunkline_adapters.pty.session import PtySession
 from trunkline_adapters.pty.translate import PtyTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
-from trunkline_agentkit.agents import Agent, profiled_agents
+from trunkline_agentkit.agents import Agent
+from trunkline_agentkit.profiles import profiled_program
 from trunkline_agentkit.recorder import Recorded, read_recording
-from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities
 
 CAPABILITIES: Final = Capabilities(
@@ -55,7 +55,7 @@ class PtyAdapter:
         refuse_options(self, start.options)
         source = self._source
         chosen = launch.choose(start, source)
-        path = launch.program(start.agent, chosen, self.manifest, source)
+        path = profiled_program(self.manifest, start.agent, chosen, source)
         columns, rows = launch.size(start.options.native)
         argv = launch.arguments(path, chosen, start.options.model)
         process = await start.launch(
@@ -69,23 +69,11 @@ class PtyAdapter:
 
     async def probe(self) -> Installed:
         """The first program that is installed, of those with a profile."""
-        agents = await self.agents()
-        for agent in agents:
-            if agent.path is not None:
-                return Installed(path=agent.path)
-        raise TrunklineError(
-            "agent_not_found",
-            f"none of the known terminal programs is installed ({', '.join(agent.name for agent in agents)})",
-            adapter=self.name,
-        )
+        return PROFILES.probe(self.manifest, self._source)
 
     async def agents(self) -> list[Agent]:
-        """One a profile that names a program."""
-        source = self._source
-        named = {name: one for name, one in profiles(source.get(DIRECTORY_VARIABLE)).items() if one.command}
-        return profiled_agents(
-            named, lambda name, profile: launch.program(name, profile, self.manifest, source), source
-        )
+        """One a profile."""
+        return PROFILES.agents(self.manifest, self._source)
 
     async def close(self) -> None:
         pass

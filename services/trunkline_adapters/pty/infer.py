@@ -18,7 +18,7 @@ STANDS_S: Final = 0.3
 UNSEEN_S: Final = 5.0
 """Seconds in which a program whose screen tells when it works may begin to."""
 _SHOWN: Final = 4000
-"""Characters of a dialog that are told."""
+"""Characters of the screen around a dialog that are told."""
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     about: str | None
     shown: str
     options: tuple[AskOption, ...]
-    keys: dict[str, str]
+    keys: dict[str, tuple[str, ...]]
 
     @property
     def key(self) -> tuple[str, str, str | None]:
@@ -49,7 +49,7 @@ def look(profile: Profile, text: str) -> Sight:
             continue
         groups = found.groupdict()
         answers = [
-            (answer, answer.keys.format_map({**groups, **offered.groupdict()}))
+            (answer, tuple(key.format_map({**groups, **offered.groupdict()}) for key in answer.keys))
             for answer in dialog.answers
             if (offered := re.search(answer.match, text[found.start() :], re.MULTILINE)) is not None
         ]
@@ -58,7 +58,7 @@ def look(profile: Profile, text: str) -> Sight:
             kind=dialog.kind,
             title=(groups.get("title") or found[0]).strip(),
             about=_joined(groups.get("about")),
-            shown=text[found.start() :][:_SHOWN],
+            shown=text[-_SHOWN:],
             options=tuple(AskOption(id=answer.id, name=answer.name, kind=answer.kind) for answer, _ in answers),
             keys={answer.id: keys for answer, keys in answers},
         )

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from trunkline_adapters.pty.profiles import Profile, profile
-from trunkline_agentkit import Manifest, Start, find_program, unsupported
+from trunkline_adapters.pty.profiles import PROFILES, Profile, profile_of
+from trunkline_agentkit import Start, unsupported
 from trunkline_agentkit.environment import named_variables
 from trunkline_agentkit.prompts import as_text
 from trunkline_wire import TrunklineError
@@ -38,11 +38,11 @@ def choose(start: Start, source: Mapping[str, str]) -> Profile:
         given = native.get(name, [])
         if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
             raise TrunklineError("bad_params", f"{name!r} must be a list of texts")
-    chosen = profile(start.agent, source)
-    if command := native.get("command"):
+    command: list[str] = native.get("command") or []
+    unnamed = start.agent is None and command
+    chosen = profile_of(command, source) if unnamed else PROFILES.get(start.agent, source)
+    if command:
         chosen = msgspec.structs.replace(chosen, command=tuple(command))
-    if not chosen.command:
-        raise TrunklineError("bad_params", "which program? name one with `--agent`, or give its `--command`")
     if start.options.model is not None and not chosen.model:
         raise unsupported("options", f"{chosen.title} can't be told which model to use: leave 'model' out")
     if start.fork:
@@ -57,20 +57,6 @@ def size(native: Mapping[str, Any]) -> tuple[int, int]:
         if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= _LARGEST_SIDE:
             raise TrunklineError("bad_params", f"'columns' and 'rows' are numbers from 1 to {_LARGEST_SIDE}")
     return found
-
-
-def program(name: str | None, chosen: Profile, manifest: Manifest, source: Mapping[str, str]) -> str:
-    """The program's path; `TRUNKLINE_PROGRAM_PTY_<AGENT>` names another. Raises TrunklineError `agent_not_found`."""
-    return find_program(
-        Manifest(
-            name=f"{manifest.name}_{(name or 'command').replace('-', '_')}",
-            title=chosen.title,
-            protocol=manifest.protocol,
-            program=chosen.command[0],
-            install=chosen.install,
-        ),
-        source,
-    )
 
 
 def arguments(path: str, chosen: Profile, model: str | None) -> list[str]:

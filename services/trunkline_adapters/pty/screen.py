@@ -33,8 +33,11 @@ _TAKEN_OUT: Final = re.compile(
     r"|\x1b\[(?P<sgr>[0-9;]*:[0-9;:]*)m"  # with sub-parameters, likewise
     r"|\x1b[PX^_][^\x1b\x07]*(?:\x1b\\|\x07)"  # strings to the device, which it would draw
     r"|\x1b\](?P<osc>[^\x1b\x07]*)(?:\x1b\\|\x07)"
+    r"|\x1b[PX^_\]][^\x1b\x07]*(?=\x1b)"  # a string that breaks off
+    r"|\x1b\[(?![0-?]{0,256}[@-~])"  # no sequence at all: pyte fails on it
+    r"|\x1b(?=\x1b)"
 )
-_UNFINISHED: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[PX^_\]][^\x1b\x07]*\x1b?)?\Z")
+_UNFINISHED: Final = re.compile(r"\x1b+(?:\[[0-?]*[ -/]*|[PX^_\]][^\x1b\x07]*\x1b?)?\Z")
 _SUB: Final = re.compile(r"(?<=\d):[0-9:]*")
 _TRUE_COLOUR: Final = re.compile(r"\b([34]8):2:[0-9]*:(\d+):(\d+):(\d+)")
 _PALETTE: Final = re.compile(r"\b([34]8):5:(\d+)")
@@ -90,7 +93,9 @@ class Screen:
         if (cut := _UNFINISHED.search(text)) is not None:
             self._held = cut[0] if len(cut[0]) <= _HELD else ""
             text = text[: cut.start()]
-        self._stream.feed(_TAKEN_OUT.sub(self._replace, text))
+        # Whatever a program prints, the session goes on.
+        with contextlib.suppress(Exception):
+            self._stream.feed(_TAKEN_OUT.sub(self._replace, text))
         self._answers += self._canvas.answers
         self._canvas.answers.clear()
 
@@ -238,7 +243,6 @@ class _Guarded:
         handler = getattr(self._canvas, name)
 
         def call(*args: Any, **kwargs: Any) -> None:
-            # Whatever a program prints, the session goes on.
             with contextlib.suppress(Exception):
                 handler(*args, **kwargs)
 

@@ -81,7 +81,11 @@ class PtySession(ConfigurableBase):
             raise TrunklineError("stale_target", "no turn is running")
 
     async def decide(self, ask: str, decision: AskDecided) -> None:
-        await self._type(self._translator.keys_for(ask, decision), answers=ask)
+        *before, last = self._translator.keys_for(ask, decision)
+        for key in before:
+            await self._type(key)
+            await asyncio.sleep(self._profile.submit_s)
+        await self._type(last, answers=ask)
 
     async def pending(self) -> set[str] | None:
         return self._translator.pending

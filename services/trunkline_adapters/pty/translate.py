@@ -12,7 +12,7 @@ from typing import Final
 from trunkline_adapters.pty.cast import Cast
 from trunkline_adapters.pty.infer import Asking, Watch
 from trunkline_adapters.pty.native import kind_of, time_of
-from trunkline_adapters.pty.profiles import Profile, profile, profile_of
+from trunkline_adapters.pty.profiles import Profile, profile_of
 from trunkline_adapters.pty.screen import Screen
 from trunkline_agentkit.fields import Obj, strings, text, truth, whole
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece, Progress
@@ -47,7 +47,9 @@ _FRAME: Final = " >❯›│┃╰╭─$#%"  # noqa: RUF001  # what prompts are
 @dataclass
 class Turn:
     line: int
-    """The number of the line at which it began."""
+    """The number of the cursor's line when it began."""
+    top: int
+    """The number of the screen's first line then: some write above the line that is typed at."""
     said: str
     """What was typed, to tell its echo from an answer."""
     interrupted: bool = False
@@ -67,7 +69,7 @@ class PtyTranslator:
         self._context = context
         self._source = source
         self._given = known
-        self._use(known or profile(None, source))
+        self._use(known or profile_of([], source))
         self._screen = Screen(80, 24)
         self._cast = Cast()
         self._at = 0.0
@@ -128,8 +130,8 @@ class PtyTranslator:
         """What the program waits to read from its terminal, once."""
         return self._screen.take_answers()
 
-    def keys_for(self, ask: str, decision: AskDecided) -> str:
-        """What has to be typed for a decision. Raises TrunklineError `unknown_ask`, `bad_answer`."""
+    def keys_for(self, ask: str, decision: AskDecided) -> tuple[str, ...]:
+        """The keys to be typed for a decision. Raises TrunklineError `unknown_ask`, `bad_answer`."""
         if self._ask is None or self._ask.id != ask or self._ask.answered:
             raise TrunklineError("unknown_ask", f"the program does not show {ask!r} any more")
         dialog = self._ask.dialog
@@ -215,6 +217,7 @@ class PtyTranslator:
             # In a recording nobody says which keys are an answer.
             if self._ask.id == text(message, "answers") or truth(message, "begins"):
                 self._ask.answered = True
+                self._typed = ""
                 self._watch.restart(self._at)
         elif truth(message, "begins") and self._turn is None:
             return self._begin(text(message, "command"))
@@ -236,7 +239,7 @@ class PtyTranslator:
 
     def _begin(self, command: str | None) -> list[Out]:
         self._turns += 1
-        self._turn = Turn(line=self._screen.here, said=_plain(self._typed))
+        self._turn = Turn(line=self._screen.here, top=self._screen.top, said=_plain(self._typed))
         self._typed = ""
         self._watch.restart(self._at)
         return [_fact(TurnStarted(number=self._turns), cause=command)]
@@ -250,7 +253,7 @@ class PtyTranslator:
             out.append(self._asked(settled))
         elif settled == "busy" and self._turn is None:
             self._turns += 1
-            self._turn = Turn(line=self._screen.here, said="")
+            self._turn = Turn(line=self._screen.here, top=self._screen.top, said="")
             out.append(_fact(TurnStarted(number=self._turns, trigger="other")))
         elif settled == "prompt" and self._turn is not None:
             out += self._end(self._turn)
@@ -310,7 +313,9 @@ class PtyTranslator:
 
     def _answer(self, turn: Turn) -> str:
         """What was printed since the turn began, without the echo of what was typed and what the profile calls noise."""
-        lines = _without_echo(self._screen.since(turn.line), turn.said)
+        lines = _without_echo(self._screen.since(turn.top), turn.said)
+        if lines is None:
+            lines = self._screen.since(turn.line)
         noise = [re.compile(pattern) for pattern in self._profile.noise]
         return "\n".join(line for line in lines if not any(one.search(line) for one in noise)).strip()
 
@@ -360,16 +365,16 @@ def _size(message: Obj) -> tuple[int, int]:
 
 def _plain(typed: str) -> str:
     """Keys as what they show: Enter stays, other controls go."""
-    return re.sub(r"\x1b\[20[01]~|[\x00-\x0c\x0e-\x1f]", "", typed.replace("\n", "\r"))
+    return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x0c\x0e-\x1f]", "", typed.replace("\n", "\r"))
 
 
-def _without_echo(lines: list[str], said: str) -> list[str]:
-    """The lines behind those that first show what was typed; all where none does."""
+def _without_echo(lines: list[str], said: str) -> list[str] | None:
+    """The lines behind those that last show what was typed; None where none does."""
     left = said.replace("\r", " ").strip()
     whole = min(len(said.strip().partition("\r")[0]), _ECHOED)
-    first = next((number for number, line in enumerate(lines) if len(_echo(line, left)) >= whole), None)
-    if not left or first is None:
-        return lines
+    found = (number for number in reversed(range(len(lines))) if len(_echo(lines[number], left)) >= whole)
+    if not left or (first := next(found, None)) is None:
+        return None
     for number in range(first, len(lines)):
         echo = _echo(lines[number], left)
         if lines[number].strip(_FRAME) and not echo:
