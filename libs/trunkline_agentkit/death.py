@@ -21,8 +21,13 @@ from typing import Final
 
 import psutil
 
+from trunkline_agentkit.environment import SESSION_MARK
 from trunkline_agentkit.sweep import Identity, end_processes, identity
 from trunkline_wire import TrunklineError
+
+HELD: Final = "held:"
+"""Begins the session's mark of what outlives its worker on purpose, held by one of `HOLDERS`: no sweep ends it."""
+HOLDERS: Final = frozenset({"tmux"})
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _QUIET: Final = 3
@@ -53,7 +58,7 @@ def become_subreaper() -> bool:
 async def end_strays(known: Collection[int] = (), programs: Collection[str] = ()) -> int:
     """Ends the orphans that became children of this process, and theirs; how many there were.
 
-    Spared are holders, the pids `known`, what runs one of `programs` (file names), and what was forked but has not become
+    Spared are what is held on purpose (`HELD`), holders, the pids `known`, what runs one of `programs` (file names), and what was forked but has not become
     another program yet. Does nothing in a process that is no subreaper: then all of its children are its own.
     """
     ended, quiet = 0, 0
@@ -73,10 +78,18 @@ def _strays(known: Collection[int], programs: Collection[str]) -> list[Identity]
     for child in own.children():
         with contextlib.suppress(psutil.Error):
             line = child.cmdline()
-            spared = child.pid in known or line == own_line or _program() in line
+            spared = child.pid in known or line == own_line or _program() in line or _is_held(child, line)
             if not spared and (not line or Path(line[0]).name not in programs):
                 found += [identity(one) for one in (child, *child.children(recursive=True))]
     return [one for one in found if one is not None]
+
+
+def _is_held(child: psutil.Process, line: Sequence[str]) -> bool:
+    # tmux's server changes its own title.
+    named = child.name().partition(":")[0] in HOLDERS or (
+        bool(line) and Path(line[0].partition(":")[0]).name in HOLDERS
+    )
+    return named and child.environ().get(SESSION_MARK, "").startswith(HELD)
 
 
 class Leash:

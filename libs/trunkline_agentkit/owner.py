@@ -262,7 +262,9 @@ class SessionOwner:
         abandoned = False
         try:
             open = self._life.busy or bool(self._memory.session.open_asks)
-            if self._ended(end) == "fenced" or (end == "stopping" and open):
+            # What could not be taken up from its own history has nothing but its process.
+            keeps = open or not self._life.capabilities.resume
+            if self._ended(end) == "fenced" or (end == "stopping" and keeps):
                 abandoned = await self._life.abandon(end)
             if not abandoned:
                 await self._life.stop(end, grace=self._settings.close_grace if end == "idle" else 0)

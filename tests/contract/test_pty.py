@@ -1,15 +1,18 @@
 """The contract suite against a fake of a terminal program, in a real pseudo-terminal."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import psutil
+import pytest
 from tests.unit.pty.recorded import CASES
 
 from trunkline_adapters.pty.adapter import PtyAdapter
 from trunkline_agentkit import BackendAdapter, Start
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
+from trunkline_wire.session import SessionOptions
 
 HERE = Path(__file__).parent
 
@@ -43,3 +46,22 @@ class TestPty(AdapterContract):
         self, adapter: BackendAdapter, tmp_path: Path, behaviour: Behaviour | More = "say", **fields: Any
     ) -> Start:
         return super().start(adapter, tmp_path, behaviour, agent="stand-in", **fields)
+
+
+class TestPtyInTmux(TestPty):
+    """The same program, held by tmux."""
+
+    def options(self) -> SessionOptions:
+        return SessionOptions(hold="tmux")
+
+    @pytest.fixture(autouse=True)
+    def _nothing_is_left(self, tmp_path: Path) -> Iterator[None]:
+        yield
+        assert [one for one in psutil.process_iter() if str(tmp_path) in " ".join(_line(one))] == []
+
+
+def _line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

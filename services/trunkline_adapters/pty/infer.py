@@ -113,6 +113,13 @@ class Watch:
         self._sight, self._changed = sight, at
         self.pass_time(at)
 
+    def stands(self, at: float) -> Sight:
+        """What the screen shows at this moment, taken as if it had stood for long."""
+        if isinstance(self._sight, Asking):
+            self.settled = self._sight
+            self._at = at
+        return self._sight
+
     def pass_time(self, at: float) -> None:
         """The screen stays as it is up to a time."""
         self._at = max(self._at, at)

@@ -8,14 +8,16 @@ from typing import Any, Final
 import msgspec
 
 from trunkline_adapters.pty.profiles import PROFILES, Profile, profile_of
+from trunkline_adapters.pty.tmux import ATTACHED
 from trunkline_agentkit import Start, unsupported
 from trunkline_agentkit.environment import named_variables
 from trunkline_agentkit.prompts import as_text
 from trunkline_wire import TrunklineError
 from trunkline_wire.blocks import Block
 
-NATIVE_OPTIONS: Final = frozenset({"command", "variables", "columns", "rows"})
-"""Names in `options.native`: the program and its arguments in place of the profile's, names of variables of the worker's, the size."""
+NATIVE_OPTIONS: Final = frozenset({"command", "variables", "columns", "rows", "writable"})
+"""Names in `options.native`: the program and its arguments in place of the profile's, names of variables of the worker's, the size, whether
+something may be typed into a tmux session of the user's own."""
 
 SIZE: Final = (120, 40)
 _LARGEST_SIDE: Final = 1000
@@ -39,6 +41,8 @@ def choose(start: Start, source: Mapping[str, str]) -> Profile:
         if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
             raise TrunklineError("bad_params", f"{name!r} must be a list of texts")
     command: list[str] = native.get("command") or []
+    if start.agent is not None and start.agent.startswith(ATTACHED):
+        return profile_of([], source)
     unnamed = start.agent is None and command
     chosen = profile_of(command, source) if unnamed else PROFILES.get(start.agent, source)
     if command:
@@ -50,9 +54,9 @@ def choose(start: Start, source: Mapping[str, str]) -> Profile:
     return chosen
 
 
-def size(native: Mapping[str, Any]) -> tuple[int, int]:
+def size(native: Mapping[str, Any], usual: tuple[int, int] = SIZE) -> tuple[int, int]:
     """Columns and rows. Raises TrunklineError `bad_params`."""
-    found = native.get("columns", SIZE[0]), native.get("rows", SIZE[1])
+    found = native.get("columns", usual[0]), native.get("rows", usual[1])
     for side in found:
         if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= _LARGEST_SIDE:
             raise TrunklineError("bad_params", f"'columns' and 'rows' are numbers from 1 to {_LARGEST_SIDE}")

@@ -10,21 +10,24 @@ from typing import Final
 import msgspec
 
 from trunkline_adapters.pty import launch, native
+from trunkline_adapters.pty.link import Heard, Link, TmuxLink
 from trunkline_adapters.pty.profiles import Profile
 from trunkline_adapters.pty.translate import PtyTranslator
 from trunkline_agentkit import (
-    AgentProcess,
     ConfigurableBase,
     Exit,
     Fact,
     Native,
     Out,
+    Piece,
     Start,
     UserPrompt,
-    decode_line,
     translate,
+    unsupported,
+    untranslated,
 )
-from trunkline_agentkit.fields import Obj, as_obj
+from trunkline_agentkit.fields import Obj
+from trunkline_agentkit.framing import NOT_JSON, Decoded
 from trunkline_agentkit.unread import Unread
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
@@ -42,11 +45,15 @@ LEAVES_WITHIN_S: Final = 3.0
 class PtySession(ConfigurableBase):
     """Made by `PtyAdapter`."""
 
-    def __init__(self, start: Start, profile: Profile, process: AgentProcess, translator: PtyTranslator) -> None:
+    def __init__(
+        self, start: Start, profile: Profile, link: Link, translator: PtyTranslator, *, writable: bool = True
+    ) -> None:
         self._start = start
         self._profile = profile
-        self._process = process
+        self._link = link
+        self._process = process = link.process
         self._translator = translator
+        self._writable = writable
         self._unread = Unread()
         self._translating = asyncio.Lock()
         self._typing = asyncio.Lock()
@@ -63,6 +70,8 @@ class PtySession(ConfigurableBase):
 
     async def send(self, prompt: UserPrompt) -> None:
         said = launch.prompt_text(prompt.content)
+        if not self._writable:
+            raise _looks_only()
         if self._closing or not self._process.running:
             raise _gone()
         self._prompts.append((prompt, said))
@@ -99,19 +108,29 @@ class PtySession(ConfigurableBase):
                     await self._type(self._profile.leave)
                     async with asyncio.timeout(min(grace, LEAVES_WITHIN_S)):
                         await self._process.wait()
-            found = await self._process.close(grace)
-            await asyncio.wait(self._tasks)
-            words = found.stderr_tail.strip() or self._translator.last_words
-            self._exit = self._exit or msgspec.structs.replace(found, stderr_tail=words)
-        return self._exit
+            await self._end(await self._link.close(grace))
+        return self._exit or Exit()
+
+    async def abandon(self) -> Exit:
+        """Lets go of a program that tmux holds; any other ends."""
+        self._closing = True
+        self._unread.release()
+        await self._end(await self._link.abandon() if isinstance(self._link, TmuxLink) else await self._link.close(0))
+        return self._exit or Exit()
+
+    async def _end(self, found: Exit) -> None:
+        await asyncio.wait(self._tasks)
+        words = found.stderr_tail.strip() or self._translator.last_words
+        self._exit = self._exit or msgspec.structs.replace(found, stderr_tail=words)
 
     async def _read(self) -> None:
         """What the terminal says, until it has ended."""
         try:
-            async for line in self._process.lines():
+            async for heard in self._link.heard():
                 await self._unread.room()
-                await self._understand(line)
-                if (answers := self._translator.take_answers()) and self._process.running:
+                await self._understand(heard)
+                answers = self._translator.take_answers()
+                if answers and self._link.answers and self._process.running:
                     with contextlib.suppress(TrunklineError):
                         await self._type(answers, reports=True)
         finally:
@@ -119,12 +138,11 @@ class PtySession(ConfigurableBase):
             self._closing = True
             self._news.set()
 
-    async def _understand(self, line: bytes) -> None:
-        decoded = decode_line(line)
+    async def _understand(self, heard: Heard) -> None:
         async with self._translating:
-            self._heard = asyncio.get_running_loop().time()
-            kind = native.kind_of(as_obj(decoded.message))
-            self._unread.keep(await asyncio.to_thread(translate, self._translator, decoded, kind))
+            if heard.messages:
+                self._heard = asyncio.get_running_loop().time()
+            self._unread.keep(await asyncio.to_thread(understand, self._translator, heard))
         self._news.set()
 
     async def _keep_time(self) -> None:
@@ -179,8 +197,10 @@ class PtySession(ConfigurableBase):
         async with self._typing:
             if not self._process.running:
                 raise _gone()
+            if not self._writable:
+                raise _looks_only()
             message = await self._tell(lambda at: native.typed(data, at, **what))  # pyright: ignore[reportArgumentType]  # passed through
-            await self._process.write_line(message)
+            await self._link.send(message)
 
     async def _tell(self, make: Callable[[float], Obj]) -> Obj:
         """Has the translator know of what we do, at the terminal's present time."""
@@ -195,6 +215,24 @@ class PtySession(ConfigurableBase):
     def _keep(self, out: list[Out], kind: str) -> None:
         if out:
             self._unread.keep(Native(raw=b"", out=out, kind=kind, ours=True))
+
+
+def understand(translator: PtyTranslator, heard: Heard) -> Native:
+    """What a line means: one message, several, or nothing but a step of what carries them."""
+    if heard.messages is None:
+        return untranslated(heard.raw, "?", NOT_JSON)
+    out: list[Out] = []
+    kind = "control"
+    for message in heard.messages:
+        kind = native.kind_of(message)
+        out += translate(translator, Decoded(raw=heard.raw, message=message), kind).out
+    return Native(raw=heard.raw, out=out or [Piece(item="", block=0, kind="text", text="")], kind=kind)
+
+
+def _looks_only() -> TrunklineError:
+    return unsupported(
+        "terminal", "the session only looks at this terminal: start it with the native option `writable` to type there"
+    )
 
 
 def _gone() -> TrunklineError:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from trunkline_adapters.pty.answer import answer, ends_with, plain
 from trunkline_adapters.pty.cast import Cast
 from trunkline_adapters.pty.infer import Asking, Watch
 from trunkline_adapters.pty.native import kind_of, time_of
@@ -16,12 +17,13 @@ from trunkline_adapters.pty.profiles import Profile, profile_of
 from trunkline_adapters.pty.screen import Screen
 from trunkline_agentkit.fields import Obj, strings, text, truth, whole
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece, Progress
+from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import Data, TrunklineError
 from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.ids import ask_id, item_id
-from trunkline_wire.session import SessionInitialized
+from trunkline_wire.session import Capabilities, SessionInitialized, SessionResumed
 from trunkline_wire.turn import (
     MessageAssistant,
     TerminalClosed,
@@ -32,16 +34,14 @@ from trunkline_wire.turn import (
 )
 from trunkline_wire.work import NativeMessage
 
+LOOKING: Final = Capabilities(heuristic=("turns",), options=("native",))
+"""Of a terminal in which nothing may be typed."""
 SHOW_EVERY_S: Final = 0.1
 """Seconds between two screens that are streamed."""
 RECORDING_LIMIT: Final = 1024 * 1024
 """Characters of the recording after which it is told in mid-turn."""
 _LAST_LINES: Final = 40
 _LARGEST_SIDE: Final = 1000
-_ECHOED: Final = 12
-"""Characters of a prompt that tell its echo from anything else."""
-_FRAME: Final = " >❯›│┃╰╭─$#%"  # noqa: RUF001  # what prompts are drawn with
-"""What stands around a line that is typed."""
 
 
 @dataclass
@@ -65,9 +65,20 @@ class Ask:
 class PtyTranslator:
     """Translates one terminal. Without a profile it takes that of the command that was started."""
 
-    def __init__(self, context: Context, known: Profile | None = None, source: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        known: Profile | None = None,
+        source: Mapping[str, str] | None = None,
+        *,
+        attach: str | None = None,
+        writable: bool = True,
+    ) -> None:
         self._context = context
         self._source = source
+        self._attach = attach
+        """The command with which people see this terminal."""
+        self._writable = writable
         self._given = known
         self._use(known or profile_of([], source))
         self._screen = Screen(80, 24)
@@ -82,11 +93,17 @@ class PtyTranslator:
         self._turns = 0
         self._ask: Ask | None = None
         self._asks = 0
+        self._generation = ""
         self._initialized = False
+        self._survivor: Survivor | None = None
 
     def _use(self, known: Profile) -> None:
         self._profile = known
         self._watch = Watch(known)
+
+    @property
+    def profile(self) -> Profile:
+        return self._profile
 
     @property
     def at(self) -> float:
@@ -124,7 +141,7 @@ class PtyTranslator:
 
     def shows(self, said: str) -> bool:
         """Whether the end of a text stands on the screen, however its lines are broken."""
-        return "".join(said.split())[-_ECHOED:] in "".join(self._screen.text.split())
+        return ends_with(said, self._screen.text)
 
     def take_answers(self) -> str:
         """What the program waits to read from its terminal, once."""
@@ -143,6 +160,16 @@ class PtyTranslator:
                 "bad_answer", f"the dialog has no answer {chosen or wanted!r}; there are: {', '.join(dialog.keys)}"
             )
         return dialog.keys[chosen]
+
+    def adopt(self, survivor: Survivor) -> None:
+        """What follows is of a program that another worker has left with this in the log."""
+        self._survivor = survivor
+        self._initialized = True
+        # Its ids must be none that were given before.
+        self._generation = f"{survivor.session.sequence}:"
+        self._turns = survivor.session.turns
+        if survivor.session.turn is not None:
+            self._turn = Turn(line=0, top=0, said="")
 
     def feed(self, message: Obj) -> list[Out]:
         """What a message of the terminal means."""
@@ -187,23 +214,47 @@ class PtyTranslator:
             self._use(profile_of(strings(message.get("command") or []), self._source))
         columns, rows = _size(message)
         self._screen = Screen(columns, rows)
+        if self._turn is not None:
+            self._turn.line = self._turn.top = 0
         return [_fact(TerminalOpened(columns=columns, rows=rows))]
 
     def _printed(self, data: str) -> list[Out]:
         out: list[Out] = []
         if not self._initialized:
             self._initialized = True
-            out.append(_fact(SessionInitialized(capabilities=self._profile.capabilities)))
+            able = self._profile.capabilities if self._writable else LOOKING
+            out.append(_fact(SessionInitialized(capabilities=able, native_session=self._attach)))
         self._record("o", data)
         self._screen.feed(data)
         self._fresh = True
         self._watch.see(self._at, self._screen.text)
+        if self._survivor is not None:
+            out += self._take_up(self._survivor)
         out += self._settle()
         if self._at >= self._shown_at + SHOW_EVERY_S:
             out += self._show()
         if self._cast.size > RECORDING_LIMIT:
             out.append(self._snapshot())
         return out
+
+    def _take_up(self, survivor: Survivor) -> list[Out]:
+        """The screen as it is now, and what became of the dialog that was open."""
+        self._survivor = None
+        out = [self._snapshot()]
+        shown = self._watch.stands(self._at)
+        for record in survivor.asks.values():
+            if record.status != "open" and not record.deliverable:
+                continue
+            asked = record.requested
+            if (
+                isinstance(shown, Asking)
+                and isinstance(asked, PermissionRequested)
+                and (asked.name, asked.title, asked.input) == shown.key
+            ):
+                self._ask = Ask(id=record.ask, dialog=shown)
+            elif record.status == "open":
+                out.append(_fact(AskWithdrawn(ask=record.ask, why="answered_elsewhere")))
+        return [*out, _fact(SessionResumed(how="adopted", native_session=self._attach))]
 
     def _input(self, message: Obj) -> list[Out]:
         data = text(message, "data") or ""
@@ -239,7 +290,7 @@ class PtyTranslator:
 
     def _begin(self, command: str | None) -> list[Out]:
         self._turns += 1
-        self._turn = Turn(line=self._screen.here, top=self._screen.top, said=_plain(self._typed))
+        self._turn = Turn(line=self._screen.here, top=self._screen.top, said=plain(self._typed))
         self._typed = ""
         self._watch.restart(self._at)
         return [_fact(TurnStarted(number=self._turns), cause=command)]
@@ -262,7 +313,7 @@ class PtyTranslator:
     def _asked(self, dialog: Asking) -> Out:
         self._asks += 1
         ask = Ask(
-            id=ask_id(self._context.session, self._context.incarnation, f"dialog:{self._asks}"),
+            id=ask_id(self._context.session, self._context.incarnation, f"dialog:{self._generation}{self._asks}"),
             dialog=dialog,
         )
         self._ask = ask
@@ -287,7 +338,7 @@ class PtyTranslator:
 
     def _end(self, turn: Turn) -> list[Out]:
         self._turn = None
-        said = self._answer(turn)
+        said = self._said(turn)
         error = None if turn.interrupted else self._failure(said)
         data = TurnCompleted(
             outcome="interrupted" if turn.interrupted else "success" if error is None else "error", error=error
@@ -300,7 +351,7 @@ class PtyTranslator:
         if self._turn is not None and code == 0:
             out += self._end(self._turn)
         elif self._turn is not None:
-            out += [*self._spoken(self._answer(self._turn), aborted=True), self._snapshot()]
+            out += [*self._spoken(self._said(self._turn), aborted=True), self._snapshot()]
         elif self._cast.size:
             out.append(self._snapshot())
         return [*out, _fact(TerminalClosed(exit_code=code))]
@@ -308,16 +359,13 @@ class PtyTranslator:
     def _spoken(self, said: str, *, aborted: bool) -> list[Out]:
         if not said:
             return []
-        item = item_id(self._context.session, self._context.incarnation, f"turn:{self._turns}")
+        item = item_id(self._context.session, self._context.incarnation, f"turn:{self._generation}{self._turns}")
         return [_fact(MessageAssistant(content=[TextBlock(text=said)], aborted=aborted), item=item)]
 
-    def _answer(self, turn: Turn) -> str:
-        """What was printed since the turn began, without the echo of what was typed and what the profile calls noise."""
-        lines = _without_echo(self._screen.since(turn.top), turn.said)
-        if lines is None:
-            lines = self._screen.since(turn.line)
-        noise = [re.compile(pattern) for pattern in self._profile.noise]
-        return "\n".join(line for line in lines if not any(one.search(line) for one in noise)).strip()
+    def _said(self, turn: Turn) -> str:
+        """What was printed since the turn began."""
+        screen = self._screen
+        return answer(screen.since(turn.top), screen.since(turn.line), turn.said, self._profile.noise)
 
     def _failure(self, said: str) -> ErrorInfo | None:
         known, last = self._profile, "\n".join(said.splitlines()[-_LAST_LINES:])
@@ -361,35 +409,6 @@ class PtyTranslator:
 def _size(message: Obj) -> tuple[int, int]:
     columns, rows = whole(message, "columns") or 80, whole(message, "rows") or 24
     return max(1, min(columns, _LARGEST_SIDE)), max(1, min(rows, _LARGEST_SIDE))
-
-
-def _plain(typed: str) -> str:
-    """Keys as what they show: Enter stays, other controls go."""
-    return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x0c\x0e-\x1f]", "", typed.replace("\n", "\r"))
-
-
-def _without_echo(lines: list[str], said: str) -> list[str] | None:
-    """The lines behind those that last show what was typed; None where none does."""
-    left = said.replace("\r", " ").strip()
-    whole = min(len(said.strip().partition("\r")[0]), _ECHOED)
-    found = (number for number in reversed(range(len(lines))) if len(_echo(lines[number], left)) >= whole)
-    if not left or (first := next(found, None)) is None:
-        return None
-    for number in range(first, len(lines)):
-        echo = _echo(lines[number], left)
-        if lines[number].strip(_FRAME) and not echo:
-            return lines[number:]
-        left = left[len(echo) :].lstrip()
-        if not left:
-            return lines[number + 1 :]
-    return []
-
-
-def _echo(line: str, said: str) -> str:
-    """What `said` begins with at the end of a line, behind a prompt of whatever words."""
-    shown = line.strip(_FRAME)
-    begins = [0, *(at + 1 for at, one in enumerate(shown) if one in _FRAME)]
-    return next((shown[at:] for at in begins if shown[at:] and said.startswith(shown[at:])), "")
 
 
 def _fact(data: Data, *, item: str | None = None, cause: str | None = None) -> Out:

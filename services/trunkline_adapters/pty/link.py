@@ -1,0 +1,117 @@
+"""What carries a terminal's messages: the bridge over its pipes, or a client of tmux in control mode."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+import msgspec
+
+from trunkline_adapters.pty.control import PLACE, Asked, Control, keys
+from trunkline_adapters.pty.tmux import Server
+from trunkline_agentkit import AgentProcess, Exit, decode_line
+from trunkline_agentkit.fields import Obj, text
+from trunkline_wire import TrunklineError
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of what carries the terminal: as JSON, and the messages in it. None: it is none that is known."""
+
+    raw: bytes
+    messages: list[Obj] | None
+
+
+class Link(Protocol):
+    @property
+    def process(self) -> AgentProcess: ...
+
+    @property
+    def answers(self) -> bool:
+        """Whether questions of the program to its terminal are for us to answer."""
+        ...
+
+    def heard(self) -> AsyncIterator[Heard]:
+        """Every line in order, once; ends with the terminal."""
+        ...
+
+    async def send(self, message: Obj) -> None:
+        """Types keys. Raises TrunklineError `agent_failed` when nobody takes them any more."""
+        ...
+
+    async def close(self, grace: float) -> Exit:
+        """Ends the program, if it is ours."""
+        ...
+
+
+class BridgeLink:
+    """The bridge, which ends with its worker."""
+
+    answers = True
+
+    def __init__(self, process: AgentProcess) -> None:
+        self.process = process
+
+    async def heard(self) -> AsyncIterator[Heard]:
+        async for line in self.process.lines():
+            decoded = decode_line(line)
+            yield Heard(raw=decoded.raw, messages=None if decoded.message is None else [decoded.message])
+
+    async def send(self, message: Obj) -> None:
+        await self.process.write_line(message)
+
+    async def close(self, grace: float) -> Exit:
+        return await self.process.close(grace)
+
+
+class TmuxLink:
+    """A client of tmux. What it shows goes on without it."""
+
+    answers = False
+
+    def __init__(self, process: AgentProcess, server: Server) -> None:
+        self.process = process
+        self._server = server
+        self._control = Control()
+        self._begin = asyncio.get_running_loop().time()
+        self._code: int | None = None
+        self._over = False
+
+    async def heard(self) -> AsyncIterator[Heard]:
+        await self._look()
+        async for line in self.process.lines():
+            decoded = decode_line(line)
+            messages = self._control.feed(line, round(asyncio.get_running_loop().time() - self._begin, 4))
+            if messages is None and decoded.message is not None:
+                messages = [decoded.message]
+            for message in messages or ():
+                if text(message, "type") == "exit":
+                    self._over = True
+                    self._code = message["code"] = await asyncio.to_thread(self._server.exit_code)
+            if self._control.stale:
+                self._control.stale = False
+                await self._look()
+            yield Heard(raw=decoded.raw, messages=messages)
+
+    async def send(self, message: Obj) -> None:
+        for command in keys(self._control.pane, text(message, "data") or ""):
+            await self._ask("nothing", command)
+
+    async def close(self, grace: float) -> Exit:
+        await self._server.end()
+        found = await self.process.close(grace if self._over else 0)
+        return msgspec.structs.replace(found, code=self._code) if self._over and found.code == 0 else found
+
+    async def abandon(self) -> Exit:
+        """Lets go of it: the program goes on."""
+        return await self.process.close(0)
+
+    async def _look(self) -> None:
+        """Asks for the screen as it is: what follows is told by itself."""
+        target = f"={self._server.session}:"
+        with contextlib.suppress(TrunklineError):
+            await self._ask("place", f"display-message -p -t {target} '{PLACE}'")
+            await self._ask("screen", f"capture-pane -p -e -t {target}")
+
+    async def _ask(self, what: Asked, command: str) -> None:
+        self._control.asked(what)
+        await self.process.write_line(command.encode())
