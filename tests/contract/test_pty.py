@@ -1,6 +1,8 @@
 """The contract suite against a fake of a terminal program, in a real pseudo-terminal."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -55,9 +57,17 @@ class TestPtyInTmux(TestPty):
         return SessionOptions(hold="tmux")
 
     @pytest.fixture(autouse=True)
-    def _nothing_is_left(self, tmp_path: Path) -> Iterator[None]:
+    def _nothing_is_left(self) -> Iterator[None]:
+        self.temporary = Path(tempfile.mkdtemp(prefix="tl-"))  # short, for tmux's socket
         yield
-        assert [one for one in psutil.process_iter() if str(tmp_path) in " ".join(_line(one))] == []
+        left = [line for line in map(_line, psutil.process_iter()) if str(self.temporary) in " ".join(line)]
+        shutil.rmtree(self.temporary)
+        assert left == []
+
+    def start(
+        self, adapter: BackendAdapter, tmp_path: Path, behaviour: Behaviour | More = "say", **fields: Any
+    ) -> Start:
+        return super().start(adapter, tmp_path, behaviour, temporary=self.temporary, **fields)
 
 
 def _line(process: psutil.Process) -> list[str]:

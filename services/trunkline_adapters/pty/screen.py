@@ -33,7 +33,7 @@ _TAKEN_OUT: Final = re.compile(
     r"|\x1b\[(?P<sgr>[0-9;]*:[0-9;:]*)m"  # with sub-parameters, likewise
     r"|\x1b[PX^_][^\x1b\x07]*(?:\x1b\\|\x07)"  # strings to the device, which it would draw
     r"|\x1b\](?P<osc>[^\x1b\x07]*)(?:\x1b\\|\x07)"
-    r"|\x1b[PX^_\]][^\x1b\x07]*(?=\x1b)"  # a string that breaks off
+    r"|\x1b[PX^_\]][^\x1b\x07]*(?=\x1b|\Z)"  # a string that breaks off
     r"|\x1b\[(?![0-?]{0,256}[@-~])"  # no sequence at all: pyte fails on it
     r"|\x1b(?=\x1b)"
 )

@@ -118,7 +118,7 @@ async def sessions(program: str, source: Mapping[str, str]) -> list[str]:
 
 
 def _word(word: str) -> str:
-    """tmux takes a semicolon at the end of an argument for the end of its command."""
+    """Tmux takes a semicolon at the end of an argument for the end of its command."""
     return f"{word[:-1]}\\;" if word.endswith(";") else word
 
 

@@ -36,6 +36,8 @@ from trunkline_wire.work import NativeMessage
 
 LOOKING: Final = Capabilities(heuristic=("turns",), options=("native",))
 """Of a terminal in which nothing may be typed."""
+LOOK_EVERY_S: Final = 0.05
+"""Seconds between two looks at what the screen says."""
 SHOW_EVERY_S: Final = 0.1
 """Seconds between two screens that are streamed."""
 RECORDING_LIMIT: Final = 1024 * 1024
@@ -84,6 +86,9 @@ class PtyTranslator:
         self._screen = Screen(80, 24)
         self._cast = Cast()
         self._at = 0.0
+        self._looked_at = -LOOK_EVERY_S
+        self._unseen = False
+        """The screen has changed since."""
         self._shown_at = -SHOW_EVERY_S
         self._shown: tuple[str, tuple[int, int]] | None = None
         self._fresh = False
@@ -127,7 +132,10 @@ class PtyTranslator:
     @property
     def due(self) -> float | None:
         """When something follows though the program prints nothing: then a `tick` has to be told."""
-        times = (self._watch.due, self._shown_at + SHOW_EVERY_S if self._fresh else None)
+        times = (
+            self._looked_at + LOOK_EVERY_S if self._unseen else self._watch.due,
+            self._shown_at + SHOW_EVERY_S if self._fresh else None,
+        )
         return min((time for time in times if time is not None), default=None)
 
     @property
@@ -204,7 +212,7 @@ class PtyTranslator:
         out: list[Out] = []
         while (due := self.due) is not None and due <= at:
             self._at = max(self._at, due)
-            self._watch.pass_time(self._at)
+            self._look()
             out += [*self._settle(), *self._show()]
         self._at = at
         return out
@@ -226,8 +234,8 @@ class PtyTranslator:
             out.append(_fact(SessionInitialized(capabilities=able, native_session=self._attach)))
         self._record("o", data)
         self._screen.feed(data)
-        self._fresh = True
-        self._watch.see(self._at, self._screen.text)
+        self._fresh = self._unseen = True
+        self._look()
         if self._survivor is not None:
             out += self._take_up(self._survivor)
         out += self._settle()
@@ -236,6 +244,14 @@ class PtyTranslator:
         if self._cast.size > RECORDING_LIMIT:
             out.append(self._snapshot())
         return out
+
+    def _look(self) -> None:
+        """What the screen says now, if it is time to see that, or time has passed that makes a difference."""
+        if self._unseen and self._at >= self._looked_at + LOOK_EVERY_S:
+            self._unseen, self._looked_at = False, self._at
+            self._watch.see(self._at, self._screen.text)
+        elif not self._unseen:
+            self._watch.pass_time(self._at)
 
     def _take_up(self, survivor: Survivor) -> list[Out]:
         """The screen as it is now, and what became of the dialog that was open."""
@@ -385,12 +401,12 @@ class PtyTranslator:
         if now == self._shown:
             return []
         self._shown = now
-        return [Progress(data=self._look())]
+        return [Progress(data=self._picture())]
 
     def _snapshot(self) -> Out:
-        return _fact(self._look(self._cast.take(self._screen.columns, self._screen.rows)))
+        return _fact(self._picture(self._cast.take(self._screen.columns, self._screen.rows)))
 
-    def _look(self, recording: str | None = None) -> TerminalScreen:
+    def _picture(self, recording: str | None = None) -> TerminalScreen:
         screen = self._screen
         return TerminalScreen(
             text=screen.text,

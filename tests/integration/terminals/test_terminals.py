@@ -1,0 +1,159 @@
+"""Terminal programs through the whole product: run, held by tmux over the death of their worker, and the user's own tmux."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from trunkline_testkit import eventually
+from trunkline_testkit.product import Client, Product, running
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+CONTRACT = Path(__file__).parents[2] / "contract"
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A short path, for tmux's sockets."""
+    made = Path(tempfile.mkdtemp(prefix="tl-"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    directory = tmp_path / "project"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+async def product(tmp_path: Path, temporary: Path) -> AsyncGenerator[Product]:
+    environment = {
+        "PATH": f"{CONTRACT}{os.pathsep}{Path(shutil.which('trunkline') or '').parent}{os.pathsep}{os.environ['PATH']}",
+        "TRUNKLINE_PTY_PROFILES": str(CONTRACT / "pty_profiles"),
+        "TMPDIR": str(temporary),
+        "TMUX_TMPDIR": str(temporary),
+    }
+    async with running(tmp_path / "home", environment) as product:
+        yield product
+
+
+async def begin(client: Client, project: Path, **options: Any) -> str:
+    created = await client.call("session.create", adapter="pty", cwd=str(project), **options)
+    session: str = created["session"]
+    await client.subscribe(session, start="start")
+    return session
+
+
+def said(event: dict[str, Any]) -> str:
+    return "".join(block.get("text", "") for block in event["data"]["content"])
+
+
+def held(temporary: Path) -> list[int]:
+    """The tmux servers with a socket there, and what they run."""
+    found: list[int] = []
+    for process in psutil.process_iter():
+        try:
+            if str(temporary) in " ".join(process.cmdline()):
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+async def test_the_command_line_runs_any_program(product: Product, project: Path) -> None:
+    code, out, err = await product.cli("run", "pty", "--agent", "stand-in", "--cwd", str(project), "say")
+    assert (code, out.strip()) == (0, "Hello from the stand-in, which says this in several pieces."), err
+    code, out, err = await product.cli("run", "pty", "--command", "sh", "--cwd", str(project), "echo it-is-$((40+2))")
+    assert code == 0, err
+    assert "it-is-42" in out
+
+
+async def test_a_program_in_tmux_goes_on_without_its_worker(product: Product, project: Path, temporary: Path) -> None:
+    async with await product.client() as client:
+        session = await begin(client, project, agent="stand-in", options={"hold": "tmux"})
+        await client.call("session.prompt", session=session, text="say")
+        await client.wait("turn.completed")
+        shown = await client.call("session.get", session=session)
+        assert "attach-session -t agent" in str(shown)
+
+        # An ask that is open over the death of the worker is the same ask.
+        await client.call("session.prompt", session=session, text="ask")
+        asked = (await client.wait("permission.requested"))["data"]
+        old = product.kill("adapters")
+        await product.restarted("adapters", old)
+        await client.wait("session.resumed", lambda event: event["data"]["how"] == "adopted")
+        await client.call("ask.answer", session=session, ask=asked["ask"], behaviour="allow")
+        ended = await client.wait("turn.completed", count=2)
+        assert ended["data"]["outcome"] == "success"
+        assert (project / "asked").exists()
+        assert client.events("ask.withdrawn") == []
+
+        # What was printed while nobody looked is in the log.
+        await client.call("session.prompt", session=session, text="slow")
+        await client.wait("turn.started", count=3)
+        old = product.kill("adapters")
+        await product.restarted("adapters", old)
+        await client.wait("session.resumed", lambda event: event["data"]["how"] == "adopted", count=2)
+        ended = await client.wait("turn.completed", count=3)
+        assert ended["data"]["outcome"] == "success"
+        assert "one two three" in said(client.events("message.assistant")[-1])
+
+        assert held(temporary)
+        await client.call("session.close", session=session)
+        await client.wait("session.closed")
+        await eventually(lambda: held(temporary) == [], 10)
+    code, out, err = await product.cli("verify", session)
+    assert code == 0, f"{out}\n{err}"
+
+
+async def test_a_tmux_session_of_the_users_own_is_looked_at_and_left_alone(
+    product: Product, project: Path, temporary: Path
+) -> None:
+    folder = temporary / f"tmux-{os.getuid()}"
+    folder.mkdir(mode=0o700)
+    tmux = ["tmux", "-u", "-S", str(folder / "default"), "-f", os.devnull]
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": str(project)}
+    begun = [
+        *tmux,
+        "new-session",
+        "-d",
+        "-s",
+        "mine",
+        "-x",
+        "90",
+        "-y",
+        "20",
+        "--",
+        "sh",
+        "-c",
+        "echo my own work; cat",
+    ]
+    await asyncio.to_thread(subprocess.run, begun, env=environment, check=True)
+    try:
+        async with await product.client() as client:
+            session = await begin(client, project, agent="tmux:mine", options={"prompt": None})
+            await client.call("session.prompt", session=session, text="ls")
+            failed = await client.wait("command.failed")
+            assert failed["data"]["error"]["code"] == "unsupported"
+            opened = await client.wait("terminal.opened")
+            assert (opened["data"]["columns"], opened["data"]["rows"]) == (90, 20)
+            screen = await client.wait("terminal.screen")
+            assert "my own work" in screen["data"]["text"]
+            await client.call("session.close", session=session)
+            await client.wait("session.closed")
+        alive = await asyncio.to_thread(
+            subprocess.run, [*tmux, "has-session", "-t", "=mine"], env=environment, check=False
+        )
+        assert alive.returncode == 0
+    finally:
+        await asyncio.to_thread(subprocess.run, [*tmux, "kill-server"], env=environment, check=False)
