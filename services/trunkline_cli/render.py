@@ -28,7 +28,6 @@ from trunkline_wire.turn import (
     MessageDelta,
     MessageSystem,
     MessageUser,
-    TerminalScreen,
     ToolCompleted,
     ToolStarted,
     TurnCompleted,
@@ -89,8 +88,6 @@ class Renderer:
                     screen.line(f"{indent}{_MARKS[entry.status]} {short(safe(entry.content))}", DIM)
             case TurnCompleted() as data:
                 self._turn_completed(data)
-            case TerminalScreen(text=text) if event.seq is not None:
-                screen.stream(safe(text_of(text)) + "\n")
             case _:
                 self._small(event, indent)
 

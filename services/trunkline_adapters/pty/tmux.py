@@ -5,7 +5,9 @@ a worker started itself, so that it is spared where that is swept away, and is s
 """
 
 import asyncio
+import contextlib
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -125,21 +127,24 @@ def _word(word: str) -> str:
 async def _run(
     command: Sequence[str], *, cwd: str | None = None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """Exit code and what was printed."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        cwd=cwd,
-        env=dict(environment) if environment is not None else {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(_WITHIN_S):
-            said, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return 1, "it did not answer"
-    return process.returncode or 0, said.decode(errors="replace").strip()
+    """Exit code and what was printed: into a file, for a server that is started so keeps what it inherits."""
+    with tempfile.TemporaryFile() as printed:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=printed,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=cwd,
+            env=dict(environment) if environment is not None else {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(_WITHIN_S):
+                code = await process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            return 1, "it did not answer"
+        printed.seek(0)
+        return code, printed.read().decode(errors="replace").strip()
