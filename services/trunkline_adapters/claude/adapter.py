@@ -155,4 +155,3 @@ async def _connect(start: Start, path: str, version: str | None, arguments: list
         raise
     link.attach(process)
     return link, None
-

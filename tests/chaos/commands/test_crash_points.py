@@ -56,6 +56,13 @@ class Case:
     def __str__(self) -> str:
         return f"{self.scene.name} {self.point} ({self.outcome()})"
 
+    def is_over(self) -> bool:
+        """Whether all is in the log that an undisturbed run ends with."""
+        events = self.ground.evidence(self.session).events
+        begun = next((n for n, event in enumerate(events) if event["data"].get("command") == self.command), len(events))
+        done = not self.scene.done or any(event["type"] == self.scene.done for event in events[begun:])
+        return done and self.outcome() is not None
+
     def outcome(self) -> str | None:
         """What became of the command, as far as it is in the log."""
         events = self.ground.evidence(self.session).events
@@ -200,7 +207,7 @@ async def crash(ground: Ground, act: Act, chosen: list[tuple[Scene, Point]]) -> 
 
 def _all_halted(ground: Ground, cases: list[Case]) -> bool:
     """All have come to their points, but for those that have ended another way."""
-    on_the_way = [str(case) for case in cases if case.session not in ground.halt.halted and not case.outcome()]
+    on_the_way = [str(case) for case in cases if case.session not in ground.halt.halted and not case.is_over()]
     assert not on_the_way, f"neither reached nor ended: {on_the_way}"
     return True
 

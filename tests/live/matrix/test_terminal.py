@@ -1,6 +1,6 @@
 """Programs that have only a terminal: `just matrix aider`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -16,7 +16,7 @@ class TestAider(Row):
     agent = profile = "aider"
     tool_output = None
     huge_size = 200_000
-    recovers: ClassVar[tuple[More, ...]] = ("drop",)
+    recovers: ClassVar[Sequence[More]] = ("drop",)
     prompts: ClassVar[Mapping[Any, str]] = {**PROMPTS, "huge": "SCENARIO=huge BYTES=300000"}
     exempt: ClassVar[Mapping[Any, str]] = {
         "crash": CRASH,

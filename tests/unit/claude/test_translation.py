@@ -32,6 +32,7 @@ from trunkline_wire.turn import (
     MessageSystem,
     MessageUser,
     ToolCompleted,
+    ToolProgress,
     ToolStarted,
     ToolSummary,
     TurnCompleted,
@@ -155,6 +156,7 @@ def test_a_heartbeat_belongs_to_its_tool_and_to_that_tools_lane() -> None:
     }
     (progress,) = translator.feed(beat)
     assert isinstance(progress, Progress)
+    assert isinstance(progress.data, ToolProgress)
     assert (progress.item, progress.lane, progress.data.elapsed_s) == (says.item("t"), says.item("agent"), 150.0)
 
 
