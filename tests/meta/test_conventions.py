@@ -23,7 +23,17 @@ def test_every_package_says_what_lives_there() -> None:
 
 
 def test_every_adapter_has_the_same_files() -> None:
-    assert [a.name for a in ADAPTERS] == ["a2a", "acp", "claude", "codex", "demo", "headless", "opencode", "pty"]
+    assert [a.name for a in ADAPTERS] == [
+        "a2a",
+        "acp",
+        "claude",
+        "claude_sdk",
+        "codex",
+        "demo",
+        "headless",
+        "opencode",
+        "pty",
+    ]
     for adapter in ADAPTERS:
         missing = {"adapter.py", "session.py", "translate.py", "native.py", "README.md"} - {
             p.name for p in adapter.iterdir()
