@@ -68,7 +68,7 @@ agents *names="claude codex": setup
 matrix *agents: setup
     @python -m tests.live.matrix "$@"
 
-# prove the main behaviours of widespread agents (Claude Code's whole row is in `just test`)
+# prove the main behaviours of widespread agents, as CI does (Claude Code's whole row is in `just test`)
 smoke *args: setup
     @python -m trunkline_testkit.agents install codex copilot gemini opencode
     @pytest -q -n 2 -m smoke tests/live/matrix "$@"
