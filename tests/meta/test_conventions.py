@@ -35,9 +35,10 @@ def test_every_adapter_has_the_same_files() -> None:
         "pty",
     ]
     for adapter in ADAPTERS:
-        missing = {"adapter.py", "session.py", "translate.py", "native.py", "README.md"} - {
-            p.name for p in adapter.iterdir()
-        }
+        wanted = {"adapter.py", "session.py", "README.md"}
+        if adapter.name != "claude_sdk":  # what it says is Claude Code's own, and is translated there
+            wanted |= {"translate.py", "native.py"}
+        missing = wanted - {p.name for p in adapter.iterdir()}
         assert not missing, f"{adapter.name} lacks {missing}"
 
 
