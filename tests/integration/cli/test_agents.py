@@ -40,7 +40,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
 def test_none(machine: Path) -> None:
     done = agents(machine)
     assert [row[0] for row in rows(done)] == ["demo"]
-    assert done.stderr.startswith("not installed: amp, auggie, claude, cline, ")
+    assert done.stderr.startswith("not installed: amp, auggie, claude, claude-sdk, cline, ")
 
 
 def test_some(machine: Path) -> None:
