@@ -37,7 +37,7 @@ class TestClaudeSdkUrl(test_claude.TestClaude):
         self.program = stand_in(tmp_path_factory.mktemp("program"))
 
     def make_adapter(self) -> BackendAdapter:
-        return ClaudeAdapter({"PATH": os.environ["PATH"], "TRUNKLINE_CLAUDE_PATH": self.program})
+        return ClaudeAdapter({"PATH": os.environ["PATH"], "TRUNKLINE_PROGRAM_CLAUDE": self.program})
 
 
 @pytest.fixture
@@ -50,7 +50,11 @@ async def relay(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Relay]:
 
 @asynccontextmanager
 async def running(tmp_path: Path, version: str = "2.1.101", **options: Any) -> AsyncGenerator[Running]:
-    source = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_CLAUDE_PATH": stand_in(tmp_path, version)}
+    source = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "TRUNKLINE_PROGRAM_CLAUDE": stand_in(tmp_path, version),
+    }
     adapter = ClaudeAdapter(source)
     agent = Running(
         await adapter.create(local_start(adapter, tmp_path, source=source, options=SessionOptions(**options)))
@@ -100,7 +104,7 @@ async def test_what_nobody_reads_makes_the_agent_wait_and_comes_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trunkline_agentkit.unread.UNREAD_LIMIT", 1_000_000)
-    source = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_CLAUDE_PATH": stand_in(tmp_path)}
+    source = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRUNKLINE_PROGRAM_CLAUDE": stand_in(tmp_path)}
     adapter = ClaudeAdapter(source)
     session = await adapter.create(local_start(adapter, tmp_path, source=source))
     agent = Running(session)

@@ -1,4 +1,5 @@
 """The real Agent SDK with its own CLI: all that the Claude adapter's live tests want, and what is the SDK's own."""
+# pyright: reportUnusedImport=false
 
 from pathlib import Path
 from typing import Any
