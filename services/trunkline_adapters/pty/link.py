@@ -75,6 +75,8 @@ class TmuxLink:
         self._begin = asyncio.get_running_loop().time()
         self._code: int | None = None
         self._over = False
+        self._left = False
+        """We have let go: that our client ends means nothing."""
 
     async def heard(self) -> AsyncIterator[Heard]:
         await self._look()
@@ -83,6 +85,8 @@ class TmuxLink:
             messages = self._control.feed(line, round(asyncio.get_running_loop().time() - self._begin, 4))
             if messages is None and decoded.message is not None:
                 messages = [decoded.message]
+            if self._left:
+                messages = []
             for message in messages or ():
                 if text(message, "type") == "exit":
                     self._over = True
@@ -103,6 +107,7 @@ class TmuxLink:
 
     async def abandon(self) -> Exit:
         """Lets go of it: the program goes on."""
+        self._left = True
         return await self.process.close(0)
 
     async def _look(self) -> None:

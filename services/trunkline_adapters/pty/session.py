@@ -57,6 +57,7 @@ class PtySession(ConfigurableBase):
         self._unread = Unread()
         self._translating = asyncio.Lock()
         self._typing = asyncio.Lock()
+        self._ending = asyncio.Lock()
         self._prompts: deque[tuple[UserPrompt, str]] = deque()
         self._news = asyncio.Event()
         self._heard = asyncio.get_running_loop().time()
@@ -102,21 +103,30 @@ class PtySession(ConfigurableBase):
     async def close(self, grace: float = 5.0) -> Exit:
         self._closing = True
         self._unread.release()
-        if self._exit is None:
-            if grace > 0 and self._profile.leave and self._process.running and self._translator.ready:
-                with contextlib.suppress(TrunklineError, TimeoutError):
-                    await self._type(self._profile.leave)
-                    async with asyncio.timeout(min(grace, LEAVES_WITHIN_S)):
-                        await self._process.wait()
-            await self._end(await self._link.close(grace))
+        async with self._ending:
+            if self._exit is None:
+                if grace > 0:
+                    await self._ask_to_leave(grace)
+                await self._end(await self._link.close(grace))
         return self._exit or Exit()
 
     async def abandon(self) -> Exit:
         """Lets go of a program that tmux holds; any other ends."""
         self._closing = True
         self._unread.release()
-        await self._end(await self._link.abandon() if isinstance(self._link, TmuxLink) else await self._link.close(0))
+        async with self._ending:
+            if self._exit is None:
+                link = self._link
+                await self._end(await (link.abandon() if isinstance(link, TmuxLink) else link.close(0)))
         return self._exit or Exit()
+
+    async def _ask_to_leave(self, grace: float) -> None:
+        if not self._profile.leave or not self._process.running or not self._translator.ready:
+            return
+        with contextlib.suppress(TrunklineError, TimeoutError):
+            await self._type(self._profile.leave)
+            async with asyncio.timeout(min(grace, LEAVES_WITHIN_S)):
+                await self._process.wait()
 
     async def _end(self, found: Exit) -> None:
         await asyncio.wait(self._tasks)

@@ -108,7 +108,16 @@ async def test_a_program_in_tmux_goes_on_without_its_worker(product: Product, pr
         assert ended["data"]["outcome"] == "success"
         assert "one two three" in said(client.events("message.assistant")[-1])
 
-        assert held(temporary)
+        # A worker that stops in order leaves it running, too, though it does nothing.
+        program = held(temporary)
+        worker = product.find("adapters")
+        assert worker is not None
+        worker.terminate()
+        await product.restarted("adapters", worker.pid)
+        await client.call("session.prompt", session=session, text="say")
+        await client.wait("session.resumed", lambda event: event["data"]["how"] == "adopted", count=3)
+        await client.wait("turn.completed", count=4)
+        assert set(program) & set(held(temporary))
         await client.call("session.close", session=session)
         await client.wait("session.closed")
         await eventually(lambda: held(temporary) == [], 10)
