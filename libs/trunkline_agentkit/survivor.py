@@ -13,6 +13,7 @@ from trunkline_fold.asks import AskRecord, AsksState
 from trunkline_fold.session import SessionState
 from trunkline_wire import Event, Source
 from trunkline_wire.turn import MessageAssistant, MessageSystem, MessageUser, ToolCompleted, ToolStarted, TurnStarted
+from trunkline_wire.work import FileChanged
 
 
 class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,12 @@ class Survivor(msgspec.Struct, frozen=True, kw_only=True):
     """Open tool calls by item."""
     told: frozenset[str]
     """Items of messages that were told, and of calls that were told to the end."""
+    blocks: frozenset[tuple[str, int]] = frozenset()
+    """(item, block) of what the agent has said to the end."""
+    files: frozenset[tuple[str, str]] = frozenset()
+    """(item, path) of changed files that were told."""
+    before: frozenset[str] = frozenset()
+    """Of `told`, what was told before the open turn began; all of it where none is open."""
     asks: Mapping[str, AskRecord]
     """What this incarnation has asked: open, or ended and perhaps not delivered yet."""
     prompts: tuple[str, ...]
@@ -49,17 +56,25 @@ def survivor_of(memory: Memory, asks: AsksState, events: Iterable[Event]) -> Sur
     session = memory.session
     calls: dict[str, OpenCall] = {}
     told: set[str] = set()
+    before: set[str] = set()
+    blocks: set[tuple[str, int]] = set()
+    files: set[tuple[str, str]] = set()
     source: Source | None = None
     for event in events:
         match event.data:
             case TurnStarted() if event.lane is None:
-                source = event.source
+                source, before = event.source, {*told}
             case ToolStarted() as started if event.item is not None:
                 calls[event.item] = OpenCall(started=started, lane=event.lane)
             case ToolCompleted() if event.item is not None:
                 calls.pop(event.item, None)
                 told.add(event.item)
-            case MessageAssistant() | MessageSystem() | MessageUser() if event.item is not None:
+            case MessageAssistant(block=block) if event.item is not None:
+                told.add(event.item)
+                blocks.add((event.item, block or 0))
+            case FileChanged(path=path) if event.item is not None:
+                files.add((event.item, path))
+            case MessageSystem() | MessageUser() if event.item is not None:
                 told.add(event.item)
             case _:
                 pass
@@ -67,6 +82,9 @@ def survivor_of(memory: Memory, asks: AsksState, events: Iterable[Event]) -> Sur
         session=session,
         calls={item: call for item, call in calls.items() if item in session.open_tools},
         told=frozenset(told),
+        blocks=frozenset(blocks),
+        files=frozenset(files),
+        before=frozenset(told if session.turn is None else before),
         asks={id: ask for id, ask in asks.asks.items() if ask.incarnation == session.incarnation},
         prompts=tuple(memory.handed_over),
         source=source,

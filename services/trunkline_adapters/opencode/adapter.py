@@ -16,7 +16,7 @@ from trunkline_agentkit.agents import Agent
 from trunkline_agentkit.environment import ALWAYS, named_variables
 from trunkline_agentkit.history import HistoryFile, Line
 from trunkline_agentkit.profiles import profiled_program
-from trunkline_wire.session import Capabilities
+from trunkline_wire.session import Capabilities, SessionOptions
 
 CAPABILITIES: Final = Capabilities(
     streaming=True,
@@ -75,6 +75,10 @@ class OpenCodeAdapter:
 
     async def resume(self, start: Start) -> OpenCodeSession:
         return await self._start(start)
+
+    def outlives(self, options: SessionOptions) -> bool:
+        """A server that is not ours runs on, and the turn on it."""
+        return options.native.get("server") is not None
 
     async def probe(self) -> Installed:
         """The first agent that is installed, of those with a profile."""

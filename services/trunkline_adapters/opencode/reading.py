@@ -7,10 +7,10 @@ meanwhile wait behind it, and may say again what was read: every part is told on
 
 from typing import Any
 
-from trunkline_adapters.opencode import translate_asks, translate_messages
+from trunkline_adapters.opencode import survival, translate_asks, translate_messages
 from trunkline_adapters.opencode.state import Reading, State
 from trunkline_adapters.opencode.translate_session import session_updated
-from trunkline_adapters.opencode.translate_turn import begin, end, is_working, recover
+from trunkline_adapters.opencode.translate_turn import begin, child_rests, end, is_working, recover
 from trunkline_agentkit.fields import Obj, as_obj, obj, objects, text, whole
 from trunkline_agentkit.protocol import Out
 
@@ -44,8 +44,10 @@ def read(state: State, request: str, body: Any) -> list[Out] | None:
         reading.permissions = objects({"asks": body}, "asks")
         return []
     if path == "GET /question":
+        # What is being written was missed in part: none of its pieces is told.
+        out = _reconcile(state, reading, objects({"asks": body}, "asks"))
         state.reading, state.lost = None, False
-        return _reconcile(state, reading, objects({"asks": body}, "asks"))
+        return out
     return None
 
 
@@ -64,10 +66,20 @@ def children(state: State) -> list[str]:
 
 def is_news(state: State, info: Obj) -> bool:
     """Whether a message is of the running turn, or of a later one."""
+    if state.survivor is not None and not state.anchor:
+        return not survival.is_old(state, state.survivor, info)
     return not state.is_old(info)
 
 
 def _reconcile(state: State, reading: Reading, questions: list[Obj]) -> list[Out]:
+    survivor = state.survivor
+    if survivor is None:
+        return _told(state, reading, questions)
+    survival.place(state, survivor, reading.messages.get(state.session or "", []))
+    return survival.settled(state, survivor, _told(state, reading, questions))
+
+
+def _told(state: State, reading: Reading, questions: list[Obj]) -> list[Out]:
     out: list[Out] = []
     main = state.session or ""
     if state.resumed:
@@ -79,6 +91,9 @@ def _reconcile(state: State, reading: Reading, questions: list[Obj]) -> list[Out
             continue
         for message in reading.messages.get(session, []):
             out += _message(state, message, session, lane)
+    calls = {one.item for one in state.parts.values()}
+    for child in [one for one in state.children if one in reading.messages and state.lanes[one] not in calls]:
+        out += child_rests(state, child)
     listed = [(one, False) for one in reading.permissions] + [(one, True) for one in questions]
     ours = {main, *state.lanes}
     for request, question in listed:

@@ -107,6 +107,8 @@ class OpenCodeSession(ConfigurableBase):
     async def _begin(self) -> None:
         start = self._start
         native = start.native_session or start.options.resume_native
+        if start.survivor is not None:
+            self._translator.restore(start.survivor)
         if native is None:
             await self._ask("POST", "/session", launch.session_body(start), deadline=START_DEADLINE)
         elif start.fork:
@@ -166,6 +168,15 @@ class OpenCodeSession(ConfigurableBase):
         self._closing = True
         self._exchange.release()
         await self._leave()
+        return await self._let_go(grace)
+
+    async def abandon(self) -> Exit:
+        """Lets go of a session that runs on, on a server that is not ours."""
+        self._closing = True
+        self._exchange.release()
+        return await self._let_go(0)
+
+    async def _let_go(self, grace: float) -> Exit:
         await self._follower.stop()
         for task in list(self._tasks):
             task.cancel()

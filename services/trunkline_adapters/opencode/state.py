@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 
 from trunkline_adapters.opencode.profiles import Profile
 from trunkline_adapters.opencode.usage import Counts
+from trunkline_agentkit import Survivor
 from trunkline_agentkit.fields import Obj, text
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_wire import Data
@@ -225,6 +226,8 @@ class State:
     resumed: bool = False
     """The session is an older one: what was said in it before is no news."""
     reading: Reading | None = None
+    survivor: Survivor | None = None
+    """What the log of another worker holds, until the session is taken up."""
 
     def item(self, native: str) -> str:
         return item_id(self.context.session, self.context.incarnation, native)

@@ -7,6 +7,7 @@ stream with a session of its own, and is told in the lane of the call that start
 
 from trunkline_adapters.opencode import (
     reading,
+    survival,
     translate_asks,
     translate_messages,
     translate_parts,
@@ -25,12 +26,13 @@ from trunkline_adapters.opencode.native import (
 )
 from trunkline_adapters.opencode.profiles import DEFAULT, PROFILES, Profile
 from trunkline_adapters.opencode.state import Ask, Beginning, Known, Learned, State, Turn, fact, passing
+from trunkline_agentkit import Survivor
 from trunkline_agentkit.fields import Obj, as_obj, obj, text, whole
 from trunkline_agentkit.protocol import Context, Out
 from trunkline_wire import encode
 from trunkline_wire.session import Capabilities
 from trunkline_wire.turn import MessageSystem
-from trunkline_wire.work import NativeMessage, TaskUpdated
+from trunkline_wire.work import NativeMessage
 
 
 class OpenCodeTranslator:
@@ -179,7 +181,7 @@ class OpenCodeTranslator:
     def _status(self, status: Obj, session: str, lane: str | None) -> list[Out]:
         state, kind = self._state, text(status, "type")
         if lane is not None:
-            return self._child_rests(session, lane) if kind == "idle" else []
+            return translate_turn.child_rests(state, session) if kind == "idle" else []
         match kind:
             case "busy":
                 return translate_turn.busy(state)
@@ -224,13 +226,6 @@ class OpenCodeTranslator:
         )
         return translate_parts.begin_child(state, id, call) if call is not None else []
 
-    def _child_rests(self, session: str, lane: str) -> list[Out]:
-        state = self._state
-        if state.children.pop(session, None) is None:
-            return []
-        out = translate_asks.withdraw(state, session, interrupted=state.turn is not None and state.turn.interrupted)
-        return [*out, fact(TaskUpdated(task=session, status="completed", tool=lane), item=lane)]
-
     def kind(self, message: Obj) -> str:
         """A message's kind as drift is counted by."""
         return kind_of(message)
@@ -266,6 +261,10 @@ class OpenCodeTranslator:
         if self._state.turn is not None:
             return []
         return [one for one in self._state.beginnings if one.kind == "prompt" and one.message is not None]
+
+    def restore(self, survivor: Survivor) -> None:
+        """Goes on with a session that another worker has had, and that may have run on since."""
+        survival.restore(self._state, survivor)
 
     def forget(self, command: str) -> None:
         """A prompt of ours will not be answered."""

@@ -13,7 +13,7 @@ from trunkline_agentkit.protocol import ItemEnd, Out
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.session import SessionStatus
 from trunkline_wire.turn import MessageUser, Outcome, TurnCompleted, TurnStarted
-from trunkline_wire.work import ErrorRaised
+from trunkline_wire.work import ErrorRaised, TaskUpdated
 
 _KINDS: Final[dict[str, BeginningKind]] = {
     "command": "command",
@@ -87,7 +87,8 @@ def answered(state: State, parent: str | None) -> list[Out]:
         if beginning.command is not None and beginning.kind == "prompt":
             if beginning is _cause(state):
                 return []
-            data = MessageUser(content=beginning.content, delivery="steered", command=beginning.command)
+            content = beginning.content or blocks_of(list(user.parts.values()) if user is not None else [])
+            data = MessageUser(content=content, delivery="steered", command=beginning.command)
             return [fact(data, item=state.item(beginning.command))]
     if user is None:
         return []
@@ -116,6 +117,15 @@ def retrying(state: State, status: Obj) -> list[Out]:
         state.turn.hopeless = ErrorInfo(code="agent_failed", message=said)
     data = SessionStatus(status="retrying", attempt=attempt, max_attempts=state.attempts, reason=reason)
     return [*out, *break_off(state, state.session or ""), fact(data)]
+
+
+def child_rests(state: State, session: str) -> list[Out]:
+    """A sub-agent has done its work."""
+    if state.children.pop(session, None) is None:
+        return []
+    out = withdraw(state, session, interrupted=state.turn is not None and state.turn.interrupted)
+    lane = state.lanes[session]
+    return [*out, fact(TaskUpdated(task=session, status="completed", tool=lane), item=lane)]
 
 
 def recover(state: State, *, ended: bool = False) -> list[Out]:
