@@ -34,9 +34,9 @@ test *args: setup agents
     set -euo pipefail
     if [ $# -gt 0 ]; then exec pytest "$@"; fi
     code=0
-    pytest -q -n 2 --dist loadfile --durations=12 || code=$?
+    pytest -q -n 3 --dist loadfile --durations=25 || code=$?
     if [ $code -eq 1 ]; then
-        # Two cores run two files and several servers at a time: what failed there has to pass by itself.
+        # Two cores run three files and several servers at a time: what failed there has to pass by itself.
         echo "once more, alone: what failed beside other tests" >&2
         pytest -q --last-failed --last-failed-no-failures none
     else
@@ -71,7 +71,7 @@ matrix *agents: setup
 # prove the main behaviours of widespread agents, as CI does (Claude Code's whole row is in `just test`)
 smoke *args: setup
     @python -m trunkline_testkit.agents install codex copilot gemini opencode
-    @pytest -q -n 2 -m smoke tests/live/matrix "$@"
+    @pytest -q -n 3 -m smoke tests/live/matrix "$@"
 
 # attack it: a thousand kills on one server and on three, then the tests marked long (`just chaos --kills 100 --seed 7`)
 chaos *args: setup
