@@ -15,6 +15,9 @@ from trunkline_testkit.product import Client, Product, running
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
+further = pytest.mark.matrix
+"""Of agents that a plain run of the tests does not install."""
+
 
 async def run_alone(product: Product, project: Path, *arguments: str) -> dict[str, Any]:
     """`claude -p …` as somebody would call it in a shell, with the product's HOME; its result."""
@@ -137,6 +140,7 @@ async def go_on(client: Client, session: str, native: str, prompt: str) -> list[
     return [one["data"] for one in client.events("message.assistant", session)]
 
 
+@further
 @pytest.mark.timeout(500)
 async def test_a_session_of_gemini_is_imported_and_goes_on_with_a_prompt(
     project: Path, api: ScriptedApi, tmp_path: Path
@@ -167,6 +171,7 @@ async def test_a_session_of_gemini_is_imported_and_goes_on_with_a_prompt(
         assert code == 0, f"{out}\n{err}"
 
 
+@further
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("agent", ["opencode", "kilo"])
 async def test_a_session_in_the_store_of_opencode_is_imported_and_goes_on_with_a_prompt(

@@ -33,24 +33,28 @@ def agents(machine: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
 
 
+TERMINAL = "a pseudo-terminal: what the screen shows"
+
+
 def rows(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
 def test_none(machine: Path) -> None:
     done = agents(machine)
-    assert [row[0] for row in rows(done)] == ["demo"]
-    assert done.stderr.startswith("not installed: amp, auggie, claude, claude-sdk, cline, ")
+    assert [row[0] for row in rows(done)] == ["demo", "shell"]
+    assert done.stderr.startswith("not installed: aider, amp, auggie, claude, claude-sdk, cline, ")
 
 
 def test_some(machine: Path) -> None:
     install(machine, "claude", "gemini")
     (machine / ".gemini").mkdir()
     (machine / ".gemini" / "oauth_creds.json").touch()
-    # Gemini's second way, behind the best one, has no name of its own.
-    found = {row[0]: row[1:] for row in rows(agents(machine))}
-    assert found.keys() == {"claude", "demo", "gemini", ""}
-    assert found[""][1] == "JSON lines on stdout, one process a turn"
+    shown = rows(agents(machine))
+    # Further ways, behind the best one, have no name of their own.
+    assert [row[0] for row in shown] == ["claude", "", "demo", "gemini", "", "", "shell"]
+    assert [shown[n][2] for n in (1, 4, 5)] == [TERMINAL, "JSON lines on stdout, one process a turn", TERMINAL]
+    found = {row[0]: row[1:] for row in shown}
     path = str(machine / "bin" / "claude")
     assert found["claude"] == ["2.1.332", "stream-json over stdio", "not seen; claude /login", path]
     assert found["gemini"][0] == "0.61.0"
@@ -63,6 +67,7 @@ def test_an_agent_with_two_ways_has_the_best_first(machine: Path) -> None:
     assert [row[2] for row in codex] == [
         "app-server (JSON-RPC over stdio or WebSocket)",
         "Agent Client Protocol, version 1, over stdio",
+        TERMINAL,
     ]
 
 
