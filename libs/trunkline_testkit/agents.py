@@ -66,6 +66,7 @@ AGENTS = {
     "copilot": Agent("@github/copilot", "copilot", "1.0.102"),
     "fast-agent": Agent("fast-agent-mcp", "fast-agent-acp", "0.10.48", python="3.13"),
     "gemini": Agent("@google/gemini-cli", "gemini", "0.61.0"),
+    "gemini-a2a": Agent("@google/gemini-cli-a2a-server", "gemini-cli-a2a-server", "0.25.2"),
     "kilo": Agent("@kilocode/cli", "bin/kilo", "7.7.7", native=True),
     "opencode": Agent("opencode", "bin/opencode", "1.18.33", native=True),
     "openhands": Agent("openhands", "openhands", "1.16.0", python="3.12"),

@@ -279,6 +279,7 @@ _SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
     "copilot": _copilot,
     "fast-agent": _fast_agent,
     "gemini": _gemini,
+    "gemini-a2a": _gemini,
     "kilo": _kilo,
     "opencode": _opencode,
     "openhands": _openhands,
