@@ -29,9 +29,9 @@ class Recorder:
         self._size = self._file.tell()
 
     def line(self, speaker: Speaker, line: bytes) -> None:
-        """A line as it was on the wire. What is not JSON is kept as text."""
+        """A line as it was on the wire. What is not JSON is kept as text; JSON that is laid out in lines becomes one."""
         decoded = decode_line(line)
-        self._write(speaker, decoded.raw)
+        self._write(speaker, decoded.raw.replace(b"\n", b" "))
 
     def note(self, speaker: Speaker, message: Any) -> None:
         self._write(speaker, encode(message))

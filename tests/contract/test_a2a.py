@@ -17,6 +17,7 @@ from trunkline_adapters.a2a.adapter import A2aAdapter
 from trunkline_adapters.a2a.session import A2aSession
 from trunkline_agentkit import BackendAdapter, Start, local_start
 from trunkline_agentkit.contract import AdapterContract, Behaviour, More
+from trunkline_agentkit.recorder import read_recording
 from trunkline_testkit import eventually
 from trunkline_wire import TrunklineError, decode_json
 from trunkline_wire.asks import AskDecided, PermissionRequested
@@ -102,6 +103,13 @@ class TestA2a(AdapterContract):
         said = self.server.log.read_bytes().splitlines()
         assert natives == said[: len(natives)]
         assert len(natives) > 4
+        recorded = read_recording(tmp_path / "native.jsonl")
+        assert [entry.raw for entry in recorded if entry.speaker == "agent"] == said
+        # The card comes first, then the prompt, then the answer to it.
+        assert [entry.number for entry in recorded if entry.speaker == "host"] == [2]
+        asked = decode_json(recorded[1].raw)
+        assert asked["method"] == "message/stream"
+        assert asked["params"]["message"]["parts"] == [{"kind": "text", "text": "hello there"}]
 
     async def test_a_message_of_next_year_does_no_harm(self, tmp_path: Path) -> None:
         """There is no output of a program; an unknown message is translated as such in the still part."""

@@ -60,6 +60,7 @@ class A2aAdapter:
             raise TrunklineError("bad_params", "which A2A agent? name the address of its server with `--agent`")
         link = Link(start.agent)
         try:
+            await link.record(start.recorder)
             card = await link.card()
             streaming = truth(obj(as_obj(decode_json(card)), "capabilities"), "streaming")
             able = msgspec.structs.replace(CAPABILITIES, streaming=streaming)

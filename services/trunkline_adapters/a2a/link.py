@@ -13,8 +13,9 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 
 from trunkline_adapters.a2a.native import CARD_PATH
-from trunkline_agentkit import LineSplitter
+from trunkline_agentkit import LineSplitter, OpenRecorder
 from trunkline_agentkit.fields import Obj, as_obj, text
+from trunkline_agentkit.recorder import Recorder, Speaker
 from trunkline_wire import TrunklineError, decode_json, encode
 
 CONNECT_S: Final = 10.0
@@ -37,10 +38,17 @@ class Link:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
         )
         self._calling = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=CALL_S, sock_connect=CONNECT_S))
+        self._recorder: Recorder | None = None
+
+    async def record(self, recorder: OpenRecorder | None) -> None:
+        """From now on what passes is recorded, if anything shall be."""
+        if recorder is not None:
+            self._recorder = await recorder()
 
     async def card(self) -> bytes:
         """The agent's card as it came. Raises TrunklineError `agent_failed`, `agent_auth`, `bad_params`."""
         raw = await self._get(self._calling)
+        self._passed("agent", raw)
         card = as_obj(_decoded(raw))
         if (said := text(card, "url")) is None:
             raise TrunklineError("agent_failed", f"there is no agent card at {self.card_url!r}")
@@ -54,25 +62,38 @@ class Link:
     async def call(self, method: str, params: Obj, id: str) -> bytes:
         """The answer to a request, as it came. Raises TrunklineError `agent_failed`, `agent_auth`."""
         async with self._post(self._calling, method, params, id) as response:
-            return await response.read()
+            raw = await response.read()
+        self._passed("agent", raw)
+        return raw
 
     async def stream(self, method: str, params: Obj, id: str) -> AsyncIterator[bytes]:
         """Every answer to a request, as it came; ends with the stream. Raises TrunklineError `agent_failed`, `agent_auth`."""
         async with self._post(self._talking, method, params, id) as response:
             if response.content_type != "text/event-stream":
-                yield await response.read()
+                raw = await response.read()
+                self._passed("agent", raw)
+                yield raw
                 return
             splitter = LineSplitter()
             async for chunk in response.content.iter_any():
                 for line in splitter.feed(chunk):
                     if line.startswith(_DATA):
-                        yield line.removeprefix(_DATA).strip()
+                        raw = line.removeprefix(_DATA).strip()
+                        self._passed("agent", raw)
+                        yield raw
                 if splitter.pending > _LARGEST:
                     raise TrunklineError("agent_failed", "the agent sent a message over 64 MiB")
 
     async def close(self) -> None:
         await self._talking.close()
         await self._calling.close()
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
+
+    def _passed(self, speaker: Speaker, message: bytes) -> None:
+        if self._recorder is not None:
+            self._recorder.line(speaker, message)
 
     async def _get(self, client: aiohttp.ClientSession) -> bytes:
         with _told(self.card_url):
@@ -86,6 +107,7 @@ class Link:
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
         body = encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
+        self._passed("host", body)
         with _told(self._url):
             async with client.post(self._url, data=body, headers=headers, allow_redirects=False) as response:
                 _check(response, self._url)

@@ -312,6 +312,12 @@ async def test_traffic_is_recorded_verbatim_both_ways_and_rotated(run: Run, tmp_
     ]
     assert path.stat().st_mode & 0o777 == 0o600
 
+    path.unlink()
+    recorder = Recorder(path)
+    recorder.line("agent", b'{\n  "a": "one\\ntwo"\n}')
+    recorder.close()
+    assert [entry.raw for entry in read_recording(path)] == [b'{   "a": "one\\ntwo" }']
+
     recorder = Recorder(path, limit=1000)
     for number in range(30):
         recorder.note("meta", {"number": number, "text": "x" * 50})
