@@ -23,6 +23,7 @@ from trunkline_agentkit.contract import Behaviour, More
 from trunkline_testkit import eventually_sync
 from trunkline_testkit.agents import require
 from trunkline_testkit.ports import free_port
+from trunkline_wire import TrunklineError
 from trunkline_wire.turn import TurnStarted
 
 pytestmark = [pytest.mark.live, pytest.mark.matrix, pytest.mark.timeout(400)]
@@ -89,6 +90,12 @@ class TestGeminiA2a(Row):
         self, adapter: BackendAdapter, tmp_path: Path, behaviour: Behaviour | More = "say", **fields: Any
     ) -> Start:
         return msgspec.structs.replace(super().start(adapter, tmp_path, behaviour, **fields), agent=self.url)
+
+    async def test_it_is_installed(self) -> None:
+        """It is no program of the adapter's: it is found by its address alone."""
+        with pytest.raises(TrunklineError) as refused:
+            await self.make_adapter().probe()
+        assert refused.value.code == "agent_not_found"
 
     async def test_a_killed_agent_ends_its_messages(self, tmp_path: Path) -> None:
         """The server is killed, which is no process of the session's."""
