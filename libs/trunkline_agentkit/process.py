@@ -42,6 +42,18 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     stderr_tail: str = ""
 
+    def at_start(self, title: str, otherwise: str = "") -> TrunklineError:
+        """`agent_failed`, with its last words, of an agent that ended before it was ready; `otherwise` where it said none."""
+        said = self.stderr_tail.strip()
+        reason = said.splitlines()[-1] if said else otherwise or f"it printed nothing, exit code {self.code}"
+        return TrunklineError(
+            "agent_failed",
+            f"{title} ended at its start: {reason}",
+            exit_code=self.code,
+            signal=self.signal,
+            stderr=said[-2000:],
+        )
+
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's process as it is written down before its program runs. `started` is seconds since the epoch."""

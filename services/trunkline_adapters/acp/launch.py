@@ -148,15 +148,7 @@ def failed(chosen: Profile, agent: Obj, end: Exit, error: TrunklineError) -> Tru
         return login(chosen, agent)
     if error.code != "agent_failed" or "native_code" in error.details or agent:
         return error
-    said = end.stderr_tail.strip()
-    reason = said.splitlines()[-1] if said else f"it printed nothing, exit code {end.code}"
-    return TrunklineError(
-        "agent_failed",
-        f"{chosen.title} ended at its start: {reason}",
-        exit_code=end.code,
-        signal=end.signal,
-        stderr=said[-2000:],
-    )
+    return end.at_start(chosen.title)
 
 
 def login(chosen: Profile, agent: Obj) -> TrunklineError:

@@ -98,14 +98,7 @@ class ClaudeSession(ConfigurableBase):
             return TrunklineError(
                 "history_lost", "Claude Code has not kept this conversation (it saves with a delay, and was killed)"
             )
-        reason = said.splitlines()[-1] if said else f"it printed nothing, exit code {end.code}"
-        return TrunklineError(
-            "agent_failed",
-            f"Claude Code ended at its start: {reason}",
-            exit_code=end.code,
-            signal=end.signal,
-            stderr=said[-2000:],
-        )
+        return end.at_start("Claude Code")
 
     async def send(self, prompt: UserPrompt) -> None:
         await self._prompt(prompt.command, native_content(prompt.content), prompt.delivery)

@@ -83,11 +83,4 @@ def ended(end: Exit, error: TrunklineError) -> TrunklineError:
         return error
     if any(word in said for word in ("codex login", "Not logged in", "not logged in")):
         return TrunklineError("agent_auth", f"Codex is not signed in: {SIGN_IN}", stderr=said[-2000:])
-    reason = said.splitlines()[-1] if said else error.message
-    return TrunklineError(
-        "agent_failed",
-        f"Codex ended at its start: {reason}",
-        exit_code=end.code,
-        signal=end.signal,
-        stderr=said[-2000:],
-    )
+    return end.at_start("Codex", error.message)

@@ -72,7 +72,7 @@ class OwnServer:
                 return
             end = await self.close(0)
             if not left or not _TAKEN.search(end.stderr_tail):
-                raise self._failed(end)
+                raise end.at_start(self._profile.title)
 
     async def _begin(self, exchange: Exchange) -> str | None:
         """Starts it; where it listens, or None if it has ended."""
@@ -99,17 +99,6 @@ class OwnServer:
                 exchange.say({"stdout": said})
                 if (found := LISTENS.search(said)) is not None and not listens.done():
                     listens.set_result(found[1])
-
-    def _failed(self, end: Exit) -> TrunklineError:
-        said = end.stderr_tail.strip()
-        reason = said.splitlines()[-1] if said else f"it printed nothing, exit code {end.code}"
-        return TrunklineError(
-            "agent_failed",
-            f"{self._profile.title} ended at its start: {reason}",
-            exit_code=end.code,
-            signal=end.signal,
-            stderr=said[-2000:],
-        )
 
     def record(self, speaker: Speaker, line: bytes) -> None:
         if self._process is not None:
