@@ -114,8 +114,24 @@ async def update(bus: Bus, bucket: str, key: str, value: bytes, *, revision: int
 
     One attempt. Raises `log_unavailable` where nobody answered and the outcome is unknown: read the key again.
     """
+    return await _expecting(bus, bucket, key, value, revision)
+
+
+async def delete(bus: Bus, bucket: str, key: str) -> None:
+    """Leave a marker in place of the value, as long as it takes."""
+    await _insist(bus, bucket, key, b"", {"KV-Operation": "DEL"})
+
+
+async def remove(bus: Bus, bucket: str, key: str, *, revision: int) -> bool:
+    """Delete if the key is still at `revision`: of several who try, one gets True. Raises like `update`."""
+    return await _expecting(bus, bucket, key, b"", revision, {"KV-Operation": "DEL"}) is not None
+
+
+async def _expecting(
+    bus: Bus, bucket: str, key: str, value: bytes, revision: int, headers: Headers | None = None
+) -> int | None:
     try:
-        answer = await _publish(bus, bucket, key, value, {HEADER_EXPECTED: str(revision)})
+        answer = await _publish(bus, bucket, key, value, {**(headers or {}), HEADER_EXPECTED: str(revision)})
     except (Lost, NoAnswer) as error:
         raise TrunklineError("log_unavailable", f"no acknowledgement for {key!r}: its outcome is unknown") from error
     if isinstance(answer, int):
@@ -125,11 +141,6 @@ async def update(bus: Bus, bucket: str, key: str, value: bytes, *, revision: int
     if answer.code == leader.UNAVAILABLE:
         raise TrunklineError("log_unavailable", f"the bucket {bucket!r} has no leader: try again")
     raise _refused(key, answer)
-
-
-async def delete(bus: Bus, bucket: str, key: str) -> None:
-    """Leave a marker in place of the value, as long as it takes."""
-    await _insist(bus, bucket, key, b"", {"KV-Operation": "DEL"})
 
 
 async def _insist(bus: Bus, bucket: str, key: str, value: bytes, headers: Headers | None = None) -> int:

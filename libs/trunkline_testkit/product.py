@@ -100,7 +100,7 @@ class Client:
     async def send_raw(self, text: str) -> None:
         await self._ws.send_str(text)
 
-    async def call(self, method: str, *, within: float = 30, **params: Any) -> Any:
+    async def call(self, method: str, /, *, within: float = 30, **params: Any) -> Any:
         """The payload of a method's answer; TrunklineError with the answer's code otherwise."""
         return await self._request(method, params, within)
 

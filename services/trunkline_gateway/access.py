@@ -1,7 +1,8 @@
-"""Who may come in: Host and Origin, tokens, and the unix socket's peer. Every refusal is counted and recorded."""
+"""Who may come in: Host and Origin, tokens, cookies, and the unix socket's peer. Every refusal is counted and recorded."""
 
 import os
 import pwd
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,11 +12,13 @@ from aiohttp import web
 from trunkline_bus import metrics
 from trunkline_gateway import peers
 from trunkline_gateway.audit import Audit
+from trunkline_gateway.limits import Limits
+from trunkline_gateway.oidc import Oidc
 from trunkline_gateway.peers import Peer
 from trunkline_gateway.problems import problem
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.settings import GatewaySettings
-from trunkline_gateway.tokens import Tokens
+from trunkline_gateway.tokens import Tokens, digest_of
 from trunkline_wire import TrunklineError
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -39,11 +42,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Access:
     """The checks of one gateway, used by the middleware and by `hello`."""
 
-    def __init__(self, settings: GatewaySettings, tokens: Tokens, audit: Audit) -> None:
+    def __init__(self, settings: GatewaySettings, tokens: Tokens, audit: Audit, log_id: str) -> None:
         self._hosts = LOOPBACK | set(settings.hosts)
         self._origins = set(settings.origins)
         self._tokens = tokens
         self._audit = audit
+        self._oidc = Oidc(settings.provider) if settings.provider is not None else None
+        self.limits = Limits(settings.rate_messages, settings.rate_bytes, settings.rate_burst)
+        # Browsers don't tell ports apart in cookies: two instances of one machine need two names.
+        self.cookie: Final = f"trunkline_{digest_of(log_id)[:8]}"
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -66,25 +73,53 @@ class Access:
             response.headers.update(HEADERS)
         return response
 
-    def principal(self, request: web.Request) -> Principal | None:
-        """Who sent the request; None where a TCP client has shown no token yet. Raises `unauthorized`."""
+    async def principal(self, request: web.Request) -> Principal | None:
+        """Who sent the request; None where a TCP client has shown nothing yet. Raises `unauthorized`."""
         peer = peer_of(request)
         if peer.uid is not None:
             if peer.uid not in (os.geteuid(), 0):
                 raise TrunklineError("unauthorized", "the socket is its owner's alone")
             return Principal(actor=_user_name(peer.uid), role="owner", via="socket")
         header = request.headers.get("Authorization")
-        if header is None:
+        if header is not None:
+            scheme, _, token = header.partition(" ")
+            if scheme.lower() != "bearer" or not token.strip():
+                raise TrunklineError("unauthorized", "the Authorization header must be `Bearer <token>`")
+            return await self.sign_in(token.strip())
+        cookie = request.cookies.get(self.cookie)
+        if cookie is None:
             return None
-        scheme, _, token = header.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise TrunklineError("unauthorized", "the Authorization header must be `Bearer <token>`")
-        return self.sign_in(token.strip())
+        if request.headers.get("Origin") is None and (request.method != "GET" or "Upgrade" in request.headers):
+            raise TrunklineError(
+                "bad_origin", "a cookie counts only with the Origin that browsers send: programs send a token"
+            )
+        try:
+            return self._tokens.check(cookie).principal()
+        except TrunklineError:
+            return None  # as if it had none: its page then asks for another sign-in
 
-    def sign_in(self, token: str) -> Principal:
-        """Who a token stands for. Raises TrunklineError `unauthorized`."""
-        record = self._tokens.check(token)
-        return Principal(actor=record.actor, role=record.role, via="tcp", token=record.id)
+    async def sign_in(self, token: str) -> Principal:
+        """Who a token stands for. Raises TrunklineError `unauthorized`, `forbidden`."""
+        if self._oidc is not None and self._oidc.looks_like(token):
+            return await self._oidc.principal(token)
+        return self._tokens.check(token).principal()
+
+    async def require(self, request: web.Request) -> Principal:
+        """Who sent the request. Raises TrunklineError `unauthorized` for nobody."""
+        principal = await self.principal(request)
+        if principal is None:
+            raise TrunklineError("unauthorized", "send the header `Authorization: Bearer <token>`, or sign in")
+        return principal
+
+    def count(self, request: web.Request, principal: Principal | None, size: int) -> None:
+        """Count a request against the limits of who sends it. Raises TrunklineError `rate_limited`.
+
+        Whoever comes over the unix socket is not limited.
+        """
+        if principal is not None and principal.via == "socket":
+            return
+        client = str(request.remote) if principal is None else principal.token or principal.actor
+        self.limits.take(client, size, time.monotonic())
 
     def note_refusal(self, error: TrunklineError, request: web.Request) -> None:
         """Count and record a refused connection or sign-in; never what it carried."""

@@ -16,9 +16,11 @@ from aiohttp import web
 from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import CursorCodec
 from trunkline_bus.requests import Requests
+from trunkline_gateway import signin
 from trunkline_gateway.access import Access
 from trunkline_gateway.audit import Audit
 from trunkline_gateway.cursors import Cursors
+from trunkline_gateway.devices import Devices
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.http import Routes
@@ -65,14 +67,23 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
     host = await asyncio.to_thread(host_id, settings.home)
     cursors = Cursors(bus, CursorCodec(await cursor_secret(bus)))
     requests = Requests(bus, "gateway")
-    directory, tokens, workers, audit = Directory(bus), Tokens(bus), Workers(bus), Audit(requests)
+    directory, tokens, devices, workers, audit = (
+        Directory(bus),
+        Tokens(bus),
+        Devices(bus),
+        Workers(bus),
+        Audit(requests),
+    )
+    watched = (tokens.records, devices.records, workers.records)
     bus.capacity.watch(bus.js_read)
     async with AsyncExitStack() as stack:
-        parts = Parts([part.run() for part in (directory, tokens, workers, audit)])
+        parts = Parts([part.run() for part in (directory, audit, *watched)])
         stack.push_async_callback(parts.stop)
-        for ready in (directory.ready, tokens.ready, workers.ready):
+        for ready in (directory.ready, *(records.ready for records in watched)):
             await _first(ready.wait(), parts.failed())
         await tokens.ensure_owner(settings.home / "token")
+        await tokens.forget_expired()
+        await signin.forget_expired(bus)
         gateway = Gateway(
             bus=bus,
             settings=settings,
@@ -82,11 +93,12 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             hub=Hub(bus, directory, cursors),
             cursors=cursors,
             tokens=tokens,
+            devices=devices,
             workers=workers,
             audit=audit,
             requests=requests,
         )
-        access = Access(settings, tokens, audit)
+        access = Access(settings, tokens, audit, bus.log_id)
         routes = Routes(gateway, access)
         url = await _listen(routes, settings, stack)
         yield Running(gateway, routes, parts, url, settings.socket_path)

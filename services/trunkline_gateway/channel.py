@@ -127,10 +127,10 @@ class Channel:
         except TrunklineError:
             return earliest
 
-    def on_stored(self, stored: Stored) -> None:
+    def on_stored(self, session: str, stored: Stored) -> None:
         """A fact that the directory is about to fold."""
         self._cursor = self._cursors.at(self.session, stored.sequence, stored.id)
-        frame = frame_of(stored, self._cursor)
+        frame = frame_of(stored, session, self._cursor)
         if frame is not None:
             self.ring.append(frame)
             self._publish(frame)
@@ -180,7 +180,7 @@ class Channel:
             self._publish(self._delta_frame(event, raw))
 
     def _delta_frame(self, event: Event, raw: bytes | None) -> Frame:
-        return make_frame(0, event.type, self._cursor, raw or encode(event))
+        return make_frame(0, event.type, event.session, self._cursor, raw or encode(event))
 
     def _publish(self, frame: Frame) -> None:
         for subscriber in list(self.subscribers):

@@ -37,13 +37,13 @@ class Cursors:
             raise TrunklineError("bad_cursor", "the cursor is of another log, which was restored or made anew")
         return position(cursor)
 
-    async def verify(self, cursor: Cursor, session: str | None, types: str, filters: list[str]) -> Gap | None:
-        """Why not everything of `types` above `cursor` can be given; None where it can.
+    async def verify(self, cursor: Cursor, session: str | None, bound: str, filters: list[str]) -> Gap | None:
+        """Why not everything of the scope `bound` above `cursor` can be given; None where it can.
 
-        A cursor of every type will do for some of them: its holder has seen all of those too.
+        A cursor of all that there is will do for some of it: its holder has seen that too.
         """
         wide = scope(session)
-        wanted = wide if cursor.scope == wide else scope(session, types)
+        wanted = wide if cursor.scope == wide else bound
         return await verify(self._bus, cursor, scope=wanted, filters=filters)
 
     def _narrowed(self, text: str, scope: str) -> str:
@@ -51,9 +51,12 @@ class Cursors:
 
 
 @functools.lru_cache(maxsize=1024)
-def scope(session: str | None, types: str = "") -> str:
-    """What a cursor is bound to: the filter. `types` is `Patterns.scope`. All roles see the same events."""
-    return scope_hash("events", session or "*", *((types,) if types else ()))
+def scope(session: str | None, types: str = "", rights: str = "") -> str:
+    """What a cursor is bound to: the filter (`types` is `Patterns.scope`), and what is seen at all (`Scope.rights`).
+
+    All roles see the same events.
+    """
+    return scope_hash("events", session or "*", *((types,) if types or rights else ()), *((rights,) if rights else ()))
 
 
 def position(cursor: Cursor) -> int:

@@ -14,7 +14,10 @@ from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods import ALL
 from trunkline_gateway.registry import Method, read_params
+from trunkline_gateway.roles import out_of_scope
+from trunkline_gateway.sight import require_sight
 from trunkline_wire import TrunklineError
+from trunkline_wire.ids import check_id
 
 log = logging.getLogger(__name__)
 
@@ -62,10 +65,14 @@ def refuse(gateway: Gateway, caller: Caller, name: str, error: TrunklineError) -
 
 async def _run(gateway: Gateway, caller: Caller, method: Method, raw: msgspec.Raw | dict[str, Any]) -> Any:
     caller.principal.require(method.role, method.name)
+    if method.limited == "never" and not caller.principal.scope.whole:
+        raise out_of_scope(repr(method.name))
     params = read_params(method.params, raw)
     if method.acts_as_person or method.role == "owner":
         await refuse_agents(gateway, caller)
     await require_ready(gateway)
+    if method.limited == "session":
+        await require_sight(gateway.directory, caller.principal, check_id(getattr(params, "session"), "ses"))  # noqa: B009 - such methods have one
     return await method.handler(gateway, caller, params)
 
 

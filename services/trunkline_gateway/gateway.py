@@ -6,6 +6,7 @@ from trunkline_bus.connection import Bus
 from trunkline_bus.requests import Requests
 from trunkline_gateway.audit import Audit
 from trunkline_gateway.cursors import Cursors
+from trunkline_gateway.devices import Devices
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.hub import Hub
 from trunkline_gateway.peers import Peer
@@ -26,6 +27,7 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     hub: Hub
     cursors: Cursors
     tokens: Tokens
+    devices: Devices
     workers: Workers
     audit: Audit
     requests: Requests

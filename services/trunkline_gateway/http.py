@@ -1,17 +1,21 @@
 """HTTP: the routes. `POST /api/v1/<method>` is any method, `GET /api/v1/events` a subscription, `/ws` the WebSocket."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
+from trunkline_gateway import signin
 from trunkline_gateway.access import Access, peer_of
 from trunkline_gateway.dispatch import call
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.openapi import document
-from trunkline_gateway.page import asset
+from trunkline_gateway.page import PATHS, asset
+from trunkline_gateway.registry import Params, read_params
+from trunkline_gateway.roles import Principal
 from trunkline_gateway.sse import EventStream
 from trunkline_gateway.ws import Connection
 from trunkline_wire import TrunklineError, encode, replace_lone_surrogates
@@ -22,6 +26,14 @@ GOING_AWAY: Final = 1001
 POLICY: Final = 1008
 
 
+class SignIn(Params, frozen=True, kw_only=True):
+    """`key` registers the browser as a device: base64 of 32 random bytes that it keeps."""
+
+    code: str
+    device: str | None = None
+    key: str | None = None
+
+
 class Routes:
     """The handlers of one gateway, and its open connections."""
 
@@ -29,7 +41,7 @@ class Routes:
         self._gateway = gateway
         self._access = access
         self._clients: set[Client] = set()
-        gateway.tokens.on_revoked.append(self._on_revoked)
+        gateway.tokens.records.on_gone.append(self._on_revoked)
 
     @property
     def clients(self) -> int:
@@ -46,8 +58,10 @@ class Routes:
         app.router.add_get("/api/v1/events", self._on_events)
         app.router.add_get("/api/v1/openapi.json", self._on_openapi)
         app.router.add_post("/api/v1/{method}", self._on_method)
+        app.router.add_post("/sign-in", self._on_sign_in)
+        app.router.add_post("/sign-out", self._on_sign_out)
         app.router.add_get("/health", self._on_health)
-        for path in ("/", "/app.js", "/app.css"):
+        for path in PATHS:
             app.router.add_get(path, self._on_page)
         return app
 
@@ -58,9 +72,9 @@ class Routes:
         return await self._run(request, EventStream)
 
     async def _run(
-        self, request: web.Request, kind: Callable[[Gateway, Access, web.Request], Client]
+        self, request: web.Request, kind: Callable[[Gateway, Access, web.Request, Principal | None], Client]
     ) -> web.StreamResponse:
-        client = kind(self._gateway, self._access, request)
+        client = kind(self._gateway, self._access, request, await self._access.principal(request))
         self._clients.add(client)
         try:
             return await client.run()
@@ -68,21 +82,61 @@ class Routes:
             self._clients.discard(client)
 
     async def _on_method(self, request: web.Request) -> web.Response:
-        principal = self._access.principal(request)
-        if principal is None:
-            raise TrunklineError("unauthorized", "send the header `Authorization: Bearer <token>`")
-        raw = await request.read()
-        if raw and request.content_type != "application/json":
-            raise TrunklineError("bad_frame", "the body must be JSON: send Content-Type: application/json")
-        params: Any = {}
-        if raw:
-            try:
-                params = msgspec.json.decode(replace_lone_surrogates(raw))
-            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-                raise TrunklineError("bad_frame", f"the body is not JSON: {error}") from error
+        principal = await self._access.require(request)
+        params = await self._body(request, principal)
         caller = Caller(principal=principal, peer=peer_of(request))
         payload = await call(self._gateway, caller, request.match_info["method"], params)
         return web.Response(body=encode(payload), content_type="application/json")
+
+    async def _body(self, request: web.Request, principal: Principal | None) -> Any:
+        raw = await request.read()
+        self._access.count(request, principal, len(raw))
+        if raw and request.content_type != "application/json":
+            raise TrunklineError("bad_frame", "the body must be JSON: send Content-Type: application/json")
+        if not raw:
+            return {}
+        try:
+            return msgspec.json.decode(replace_lone_surrogates(raw))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise TrunklineError("bad_frame", f"the body is not JSON: {error}") from error
+
+    async def _on_sign_in(self, request: web.Request) -> web.Response:
+        """A code of a sign-in link becomes a cookie that scripts can't read."""
+        if request.headers.get("Origin") is None:
+            raise TrunklineError("bad_origin", "signing in is for browsers: programs send a token")
+        params = read_params(SignIn, await self._body(request, None))
+        code = await signin.redeem(self._gateway.bus, params.code)
+        device = None
+        if params.key is not None:
+            device = await self._gateway.devices.register(code.actor, params.device or "browser", params.key)
+        token, record = await self._gateway.tokens.create(
+            code.actor,
+            code.role,
+            scope=code.scope,
+            expires=time.time() + code.lasts,
+            device=device.id if device is not None else None,
+            via="sign-in",
+        )
+        self._gateway.audit.note("sign_in", record.actor, via="link", token=record.id, device=record.device or "")
+        answer = {"actor": record.actor, "role": record.role, "device": record.device, "expires": record.expires}
+        response = web.Response(body=encode(answer), content_type="application/json")
+        response.set_cookie(
+            self._access.cookie,
+            token,
+            max_age=int(code.lasts),
+            httponly=True,
+            samesite="Strict",
+            secure=request.headers["Origin"].startswith("https:"),
+        )
+        return response
+
+    async def _on_sign_out(self, request: web.Request) -> web.Response:
+        principal = await self._access.require(request)
+        if principal.token is not None and self._access.cookie in request.cookies:
+            await self._gateway.tokens.revoke(principal.token)
+        response = web.Response(body=b"{}", content_type="application/json")
+        response.del_cookie(self._access.cookie)
+        return response
 
     async def _on_health(self, _: web.Request) -> web.Response:
         ready = self._gateway.directory.ready.is_set()

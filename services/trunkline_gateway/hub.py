@@ -45,7 +45,7 @@ class Hub:
         for key in (session, None):
             found = self._channels.get(key)
             if found is not None:
-                found[0].on_stored(stored)
+                found[0].on_stored(session, stored)
 
     def on_folded(self, event: Event) -> None:
         for key in (event.session, None):

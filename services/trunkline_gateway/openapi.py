@@ -48,7 +48,10 @@ def document(version: str) -> dict[str, Any]:
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {**components, "Problem": problem},
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "trunkline_<instance>"},
+            },
         },
-        "security": [{"token": []}],
+        "security": [{"token": []}, {"cookie": []}],
     }

@@ -5,9 +5,11 @@ from typing import Final
 
 _ASSETS: Final = {
     "/": ("index.html", "text/html"),
+    "/sign-in": ("index.html", "text/html"),
     "/app.js": ("app.js", "text/javascript"),
     "/app.css": ("app.css", "text/css"),
 }
+PATHS: Final = tuple(_ASSETS)
 
 
 def asset(path: str) -> tuple[bytes, str]:

@@ -1,5 +1,7 @@
 """Errors as frames of the WebSocket and as `application/problem+json`."""
 
+import math
+
 from aiohttp import web
 
 from trunkline_wire import ErrorInfo, TrunklineError, encode
@@ -23,4 +25,6 @@ def problem(error: TrunklineError) -> web.Response:
     response = web.Response(status=error.status, body=encode(body), content_type="application/problem+json")
     if error.code == "unauthorized":
         response.headers["WWW-Authenticate"] = 'Bearer realm="trunkline"'
+    if "retry_after" in error.details:
+        response.headers["Retry-After"] = str(math.ceil(error.details["retry_after"]))
     return response

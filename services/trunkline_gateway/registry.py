@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -20,14 +20,19 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 Handler = Callable[[Gateway, Caller, Any], Awaitable[Any]]
 
 
+Limited = Literal["session", "itself", "never"]
+"""How a method keeps to a token's scope: its `session` has to be in it, it sees to it itself, or it is refused."""
+
+
 class Method(msgspec.Struct, frozen=True, kw_only=True):
-    """`acts_as_person`: refused to processes of agents, whatever token they hold."""
+    """`acts_as_person`: refused to processes of agents, whatever token they hold. `limited`: to tokens with a scope."""
 
     name: str
     role: Role
     params: type[Params]
     handler: Handler
     acts_as_person: bool
+    limited: Limited
     summary: str
 
 
@@ -37,9 +42,13 @@ _FIELD: Final = re.compile(r"field `([^`]+)`|at `\$\.([^`]+)`")
 
 
 def method(
-    name: str, role: Role, params: type[P], *, acts_as_person: bool = False
+    name: str, role: Role, params: type[P], *, acts_as_person: bool = False, limited: Limited | None = None
 ) -> Callable[[Callable[[Gateway, Caller, P], Awaitable[Any]]], Callable[[Gateway, Caller, P], Awaitable[Any]]]:
-    """Registers the decorated function as the handler of `name`; its docstring is the method's description."""
+    """Registers the decorated function as the handler of `name`; its docstring is the method's description.
+
+    Without a word on scopes a method of one session is checked, and any other is refused to limited tokens.
+    """
+    of_session = any(field.name == "session" and field.required for field in msgspec.structs.fields(params))
 
     def register(
         handler: Callable[[Gateway, Caller, P], Awaitable[Any]],
@@ -50,6 +59,7 @@ def method(
             params=params,
             handler=handler,
             acts_as_person=acts_as_person,
+            limited=limited or ("session" if of_session else "never"),
             summary=(handler.__doc__ or "").strip(),
         )
         return handler

@@ -8,7 +8,7 @@ import msgspec
 
 from trunkline_bus import metrics
 from trunkline_bus.stored import Stored
-from trunkline_wire import encode
+from trunkline_wire import encode, subjects
 
 MAX_FRAMES: Final = 2_000
 MAX_BYTES: Final = 4 * 1024 * 1024
@@ -23,6 +23,7 @@ class Frame(msgspec.Struct, frozen=True):
 
     sequence: int
     type: str
+    session: str
     cursor: str
     tail: bytes
     start: int
@@ -41,20 +42,26 @@ class Frame(msgspec.Struct, frozen=True):
         return len(self.tail) + 200
 
 
-def make_frame(sequence: int, type_: str, cursor: str, raw: bytes) -> Frame:
+def make_frame(sequence: int, type_: str, session: str, cursor: str, raw: bytes) -> Frame:
     """The frame of the event in `raw`."""
     head = _head(type_, cursor)
-    return Frame(sequence, type_, cursor, b"%b%b}" % (head, raw), len(head))
+    return Frame(sequence, type_, session, cursor, b"%b%b}" % (head, raw), len(head))
 
 
-def frame_of(stored: Stored, cursor: str) -> Frame | None:
+def frame_of(stored: Stored, session: str, cursor: str) -> Frame | None:
     """The frame of a stored event, readable or of a schema to come; None for what is no JSON, which no client could read."""
     try:
         _json.decode(stored.raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         metrics.GATEWAY_UNREADABLE.inc()
         return None
-    return make_frame(stored.sequence, stored.type or "unknown", cursor, stored.raw)
+    return make_frame(stored.sequence, stored.type or "unknown", session, cursor, stored.raw)
+
+
+def session_of(subject: str) -> str:
+    """The session of an event's subject; empty for a subject that is none of ours."""
+    parsed = subjects.parse(subject)
+    return "" if parsed is None else parsed.session
 
 
 def _head(type_: str, cursor: str) -> bytes:

@@ -1,4 +1,7 @@
-"""Roles nest: viewer (sees) < participant (prompts, interrupts) < approver (decides) < owner (everything)."""
+"""Who asks, and what they may: roles nest, and a scope limits what is seen at all.
+
+viewer (sees) < participant (prompts, interrupts) < approver (decides) < owner (everything).
+"""
 
 from typing import Final, Literal
 
@@ -12,24 +15,65 @@ Via = Literal["socket", "tcp"]
 _RANK: Final[dict[Role, int]] = {"viewer": 0, "participant": 1, "approver": 2, "owner": 3}
 
 
+class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Sessions and workspaces that a token is limited to: what is in either; both empty is everything."""
+
+    sessions: tuple[str, ...] = ()
+    workspaces: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        return not self.sessions and not self.workspaces
+
+    def holds(self, session: str, workspace: str | None) -> bool:
+        """Whether a session of a workspace is in it."""
+        return self.whole or session in self.sessions or (workspace is not None and workspace in self.workspaces)
+
+    def within(self, other: "Scope") -> bool:
+        """Whether it holds nothing that `other` lacks."""
+        if other.whole:
+            return True
+        mine = (set(self.sessions), set(self.workspaces))
+        return not self.whole and mine[0] <= set(other.sessions) and mine[1] <= set(other.workspaces)
+
+    @property
+    def rights(self) -> str:
+        """The same for scopes that hold the same; empty for everything. Cursors are bound to it."""
+        return " ".join(sorted({*self.sessions, *self.workspaces}))
+
+
+EVERYTHING: Final = Scope()
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks. `token` is the id of the token's record, None on the unix socket."""
+    """Who asks. `token` is the id of the token's record, None on the unix socket; `expires` is in seconds since 1970."""
 
     actor: str
     role: Role
     via: Via
     token: str | None = None
+    scope: Scope = EVERYTHING
+    device: str | None = None
+    expires: float | None = None
 
     @property
     def source(self) -> Source:
         return Source(actor=self.actor, via=self.via)
 
+    def may(self, role: Role) -> bool:
+        return _RANK[self.role] >= _RANK[role]
+
     def require(self, role: Role, method: str) -> None:
         """Raises TrunklineError `forbidden` for a role below `role`."""
-        if _RANK[self.role] < _RANK[role]:
+        if not self.may(role):
             raise TrunklineError(
                 "forbidden",
                 f"{method!r} needs the role {role!r}, yours is {self.role!r}: ask the owner for another token",
                 needs=role,
                 role=self.role,
             )
+
+
+def out_of_scope(what: str) -> TrunklineError:
+    """The refusal of something that a limited token does not reach, whether it exists or not."""
+    return TrunklineError("forbidden", f"your token is limited, and {what} is not in what it reaches")

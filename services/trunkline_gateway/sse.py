@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -14,6 +15,7 @@ from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.outbox import NotReadingError, Outbox
 from trunkline_gateway.registry import read_params
 from trunkline_gateway.ring import SseFrames
+from trunkline_gateway.roles import Principal
 from trunkline_gateway.subscribe import Subscribe, open_subscription
 from trunkline_gateway.subscription import Subscription
 from trunkline_wire import TrunklineError, encode
@@ -24,13 +26,14 @@ HEARTBEAT_S = 15.0
 class EventStream:
     """One client of `GET /api/v1/events`. `run()` returns when it has gone, or `end()` was called."""
 
-    def __init__(self, gateway: Gateway, access: Access, request: web.Request) -> None:
+    def __init__(self, gateway: Gateway, access: Access, request: web.Request, principal: Principal | None) -> None:
         self._gateway = gateway
         self._request = request
-        principal = access.principal(request)
         if principal is None:
-            raise TrunklineError("unauthorized", "send the header `Authorization: Bearer <token>`")
+            raise TrunklineError("unauthorized", "send the header `Authorization: Bearer <token>`, or sign in")
         principal.require("viewer", "events")
+        access.count(request, principal, 0)
+        self._principal = principal
         self.token = principal.token
         self._params = read_params(Subscribe, _parameters(request))
         self._response = web.StreamResponse(
@@ -46,7 +49,9 @@ class EventStream:
     async def run(self) -> web.StreamResponse:
         await require_ready(self._gateway)
         async with AsyncExitStack() as stack:
-            opened = await open_subscription(self._gateway, self._params, self._outbox, SseFrames, stack)
+            opened = await open_subscription(
+                self._gateway, self._principal, self._params, self._outbox, SseFrames, stack
+            )
             await self._response.prepare(self._request)
             first = b"event: subscribed\nid: " + opened.cursor.encode() + b"\ndata: "
             self._outbox.force(first + encode(opened.payload("sse")) + b"\n\n")
@@ -64,7 +69,7 @@ class EventStream:
             asyncio.create_task(self._outbox.run()),
             asyncio.create_task(subscription.run()),
             asyncio.create_task(self._keep_alive(subscription)),
-            asyncio.create_task(self._ended.wait()),
+            asyncio.create_task(self._until_ended()),
         ]
         try:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -79,6 +84,12 @@ class EventStream:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    async def _until_ended(self) -> None:
+        expires = self._principal.expires
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if expires is None else max(0.0, expires - time.time())):
+                await self._ended.wait()
 
     async def _write(self, frames: list[bytes]) -> None:
         await self._response.write(b"".join(frames))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
@@ -14,6 +15,8 @@ from trunkline_gateway.outbox import Outbox
 from trunkline_gateway.patterns import Patterns
 from trunkline_gateway.registry import Params
 from trunkline_gateway.ring import Narrow
+from trunkline_gateway.roles import EVERYTHING, Principal
+from trunkline_gateway.sight import Sight, require_sight
 from trunkline_gateway.subscription import Renders, Subscription
 from trunkline_wire.ids import check_id
 
@@ -50,6 +53,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 async def open_subscription(
     gateway: Gateway,
+    principal: Principal,
     params: Subscribe,
     outbox: Outbox,
     renderer: Callable[[Narrow | None], Renders],
@@ -57,20 +61,25 @@ async def open_subscription(
 ) -> Opened:
     """Join the channel (until `stack` is closed) and find where to begin.
 
-    `renderer` gets what binds cursors to the patterns, None where they want every type.
-    Raises TrunklineError `unknown_session`, `bad_cursor`, `bad_params`, `log_unavailable`.
+    `renderer` gets what binds cursors to the patterns and the principal's scope, None where that is everything.
+    Raises TrunklineError `unknown_session`, `forbidden`, `bad_cursor`, `bad_params`, `log_unavailable`.
     """
     patterns = Patterns(params.patterns)
     session = params.session
     cursor = None if params.cursor is None else gateway.cursors.read(params.cursor)
     if session is not None:
         check_id(session, "ses")
+        await require_sight(gateway.directory, principal, session)
         await gateway.directory.session(session)
     channel = await stack.enter_async_context(gateway.hub.channel(session))
-    narrow = _narrow(gateway, session, patterns)
+    # Who may see a session sees all of it.
+    sees = principal.scope if session is None else EVERYTHING
+    sight = Sight(gateway.directory, sees)
+    bound = scope(session, patterns.scope, sees.rights)
+    narrow = None if bound == scope(session) else partial(_narrowed, gateway, bound)
     lives, gap = channel.lives, None
     if cursor is not None:
-        gap = await gateway.cursors.verify(cursor, session, patterns.scope, channel.filters)
+        gap = await gateway.cursors.verify(cursor, session, bound, channel.filters)
         if gap is None:
             # A gateway that is behind the one where the client was would give it cursors that go back.
             await gateway.directory.reached(position(cursor))
@@ -84,7 +93,7 @@ async def open_subscription(
     else:
         seen = channel.position
         if cursor is not None or params.start == "snapshot":
-            snapshot, deltas_seen = make_snapshot(gateway, channel), channel.deltas
+            snapshot, deltas_seen = make_snapshot(gateway, channel, sight), channel.deltas
     began = params.cursor if gap is None else None
     if began is None:
         began = channel.cursor() if seen else gateway.cursors.at(session, 0, None)
@@ -95,12 +104,13 @@ async def open_subscription(
             gateway.cursors,
             outbox,
             renderer(narrow),
-            lambda channel: make_snapshot(gateway, channel),
+            lambda channel: make_snapshot(gateway, channel, sight),
             patterns=patterns,
             deltas=params.deltas,
             seen=seen,
             deltas_seen=deltas_seen,
             narrow=narrow,
+            sight=None if sees.whole else sight,
             lives=lives,
         ),
         cursor=began if narrow is None else narrow(began),
@@ -109,11 +119,11 @@ async def open_subscription(
     )
 
 
-def _narrow(gateway: Gateway, session: str | None, patterns: Patterns) -> Narrow | None:
-    return (lambda text: gateway.cursors.narrowed(text, scope(session, patterns.scope))) if patterns.scope else None
+def _narrowed(gateway: Gateway, bound: str, text: str) -> str:
+    return gateway.cursors.narrowed(text, bound)
 
 
-def make_snapshot(gateway: Gateway, channel: Channel) -> dict[str, Any]:
+def make_snapshot(gateway: Gateway, channel: Channel, sight: Sight) -> dict[str, Any]:
     """What is known at the channel's position: state, asks, and the text so far of blocks that are being written."""
     directory = gateway.directory
     if channel.session is not None:
@@ -122,10 +132,10 @@ def make_snapshot(gateway: Gateway, channel: Channel) -> dict[str, Any]:
             "asks": list(directory.asks(channel.session)),
             "blocks": channel.blocks.open(),
         }
-    states = sorted(directory.states.values(), key=lambda state: state.sequence, reverse=True)
+    states = sight.states()
     return {
         "sessions": states[:SNAPSHOT_SESSIONS],
         "total": len(states),
-        "asks": [ask for ask in directory.asks() if ask.status == "open"],
-        "blocks": channel.blocks.open(),
+        "asks": [ask for ask in sight.asks() if ask.status == "open"],
+        "blocks": sight.blocks(channel.blocks.open()),
     }

@@ -17,7 +17,8 @@ from trunkline_gateway.channel import Channel
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.outbox import Outbox
 from trunkline_gateway.patterns import Patterns
-from trunkline_gateway.ring import Frame, Narrow, frame_of
+from trunkline_gateway.ring import Frame, Narrow, frame_of, session_of
+from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError, encode, subjects
 from trunkline_wire.events import DELTA_TYPES
 
@@ -43,7 +44,8 @@ class Snapshots(Protocol):
 class Subscription:
     """Run `run()` as a task. `seen` is what the client has already, `deltas_seen` the channel's count at its snapshot.
 
-    `lives` is the channel's at the time when `seen` was known to be of its log, `narrow` binds cursors to the patterns.
+    `lives` is the channel's at the time when `seen` was known to be of its log, `narrow` binds cursors to the patterns and
+    the scope, `sight` is None for who sees all of the channel.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Subscription:
         seen: int,
         deltas_seen: int | None,
         narrow: Narrow | None = None,
+        sight: Sight | None = None,
         lives: int = 0,
     ) -> None:
         self.channel = channel
@@ -74,6 +77,7 @@ class Subscription:
         self._deltas_seen = deltas_seen
         self._live = False
         self._narrow = narrow
+        self._sight = sight
         self._lives = lives
         self._diverged = False
         self._lagging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -149,7 +153,8 @@ class Subscription:
         async with Reader(self._bus, subjects.EVENTS, self.channel.filters, after=self.sent, until=until) as reader:
             async for batch in reader.batches():
                 for stored in batch:
-                    frame = frame_of(stored, self._cursors.at(self.channel.session, stored.sequence, stored.id))
+                    cursor = self._cursors.at(self.channel.session, stored.sequence, stored.id)
+                    frame = frame_of(stored, session_of(stored.subject), cursor)
                     while frame is not None and not self._queue(frame):
                         await self._outbox.room()
         self.sent = max(self.sent, until)
@@ -178,4 +183,4 @@ class Subscription:
     def _wants(self, frame: Frame) -> bool:
         if not frame.sequence and not self._deltas:
             return False
-        return self._patterns.matches(frame.type)
+        return self._patterns.matches(frame.type) and (self._sight is None or self._sight.frame(frame))

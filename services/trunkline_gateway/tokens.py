@@ -1,13 +1,12 @@
 """Bearer tokens: only their sha256 is kept, in the bucket `trunk_tokens`, the same for every gateway of a log."""
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
 import logging
 import os
 import secrets
-from collections.abc import Callable
+import time
 from pathlib import Path
 from typing import Final
 
@@ -15,93 +14,111 @@ import msgspec
 
 from trunkline_bus import kv
 from trunkline_bus.connection import Bus
-from trunkline_gateway.roles import Role
-from trunkline_wire import TrunklineError, encode, timestamp
+from trunkline_gateway.records import Records
+from trunkline_gateway.roles import EVERYTHING, Principal, Role, Scope
+from trunkline_wire import TrunklineError, timestamp
 from trunkline_wire.subjects import KV_TOKENS
 
 log = logging.getLogger(__name__)
 
 OWNER: Final = "owner"
-_TOKEN: Final = "token"  # noqa: S105 - the first part of a key
+PREFIX: Final = "trk_"
 _CURSORS: Final = "gateway.cursors"
-_PREFIX: Final = "trk_"
 
 
 class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A token as stored. `id` is the first half of the hash: enough to name it, useless to anyone."""
+    """A token as stored. `id` is the first half of the hash: enough to name it, useless to anyone.
+
+    `expires` is in seconds since 1970, None for never; `via` says how it came to be: made by hand, or by a sign-in.
+    """
 
     id: str
     hash: str
     actor: str
     role: Role
     created: str
+    scope: Scope = EVERYTHING
+    expires: float | None = None
+    label: str = ""
+    device: str | None = None
+    via: str = "created"
+
+    def principal(self) -> Principal:
+        return Principal(
+            actor=self.actor,
+            role=self.role,
+            via="tcp",
+            token=self.id,
+            scope=self.scope,
+            device=self.device,
+            expires=self.expires,
+        )
 
 
 class Tokens:
     """The tokens of the log, watched: one that is revoked anywhere is refused everywhere at once."""
 
     def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-        self._records: dict[str, TokenRecord] = {}
-        self.ready = asyncio.Event()
-        self.on_revoked: list[Callable[[str], None]] = []
-
-    async def run(self) -> None:
-        """Watch the bucket until cancelled."""
-        while True:
-            try:
-                await self._watch()
-            except TrunklineError as error:
-                log.warning("tokens_restart", extra={"code": error.code})
-                await asyncio.sleep(1)
-
-    async def _watch(self) -> None:
-        restarts = 0
-        async with kv.watch(self._bus, KV_TOKENS, (f"{_TOKEN}.*",)) as reader:
-            async for batch in reader.batches():
-                if reader.restarts != restarts:
-                    restarts = reader.restarts
-                    self._records.clear()
-                for stored in batch:
-                    self._take(kv.entry(stored))
-                if not batch:
-                    self.ready.set()
-
-    def _take(self, entry: kv.Entry) -> None:
-        id_ = entry.key.partition(".")[2]
-        if entry.value is None:
-            if self._records.pop(id_, None) is not None:
-                for tell in self.on_revoked:
-                    tell(id_)
-            return
-        with contextlib.suppress(msgspec.MsgspecError):
-            self._records[id_] = msgspec.json.decode(entry.value, type=TokenRecord)
+        self.records = Records(bus, KV_TOKENS, TokenRecord, "token")
 
     def check(self, token: str) -> TokenRecord:
         """The record of a token. Raises TrunklineError `unauthorized`."""
-        digest = _digest(token)
-        record = self._records.get(digest[:32])
+        digest = digest_of(token)
+        record = self.records.known.get(digest[:32])
         if record is None or not hmac.compare_digest(record.hash, digest):
             raise TrunklineError("unauthorized", "the token is unknown or was revoked")
+        if record.expires is not None and record.expires <= time.time():
+            raise TrunklineError("unauthorized", "the token has expired: ask the owner for another one")
         return record
 
-    def valid(self, id: str) -> bool:
-        return id in self._records
-
     def list(self) -> "list[TokenRecord]":
-        return sorted(self._records.values(), key=lambda record: record.created)
+        now = time.time()
+        valid = (one for one in self.records.known.values() if one.expires is None or one.expires > now)
+        return sorted(valid, key=lambda record: record.created)
 
-    async def create(self, actor: str, role: Role) -> tuple[str, TokenRecord]:
+    async def create(
+        self,
+        actor: str,
+        role: Role,
+        *,
+        scope: Scope = EVERYTHING,
+        expires: float | None = None,
+        label: str = "",
+        device: str | None = None,
+        via: str = "created",
+    ) -> tuple[str, TokenRecord]:
         """A new token, to be shown once, and its record."""
-        token = _PREFIX + secrets.token_urlsafe(32)
-        record = await self._store(token, actor, role)
+        token = PREFIX + secrets.token_urlsafe(32)
+        digest = digest_of(token)
+        record = TokenRecord(
+            id=digest[:32],
+            hash=digest,
+            actor=actor,
+            role=role,
+            created=timestamp(),
+            scope=scope,
+            expires=expires,
+            label=label,
+            device=device,
+            via=via,
+        )
+        await self.records.put(record.id, record)
         return token, record
 
-    async def revoke(self, id: str) -> None:
+    async def revoke(self, id: str) -> TokenRecord:
         """Raises TrunklineError `bad_params` for a token that does not exist."""
-        if id not in self._records:
+        record = self.records.known.get(id)
+        if record is None:
             raise TrunklineError("bad_params", f"there is no token {id!r}; `token.list` names them", field="id")
-        await kv.delete(self._bus, KV_TOKENS, f"{_TOKEN}.{id}")
+        await self.records.delete(id)
+        return record
+
+    async def forget_expired(self) -> None:
+        """Delete the records of tokens that have expired; other gateways may do the same at the same time."""
+        now = time.time()
+        for record in list(self.records.known.values()):
+            if record.expires is not None and record.expires <= now:
+                await self.records.delete(record.id)
 
     async def ensure_owner(self, path: Path) -> None:
         """Make the owner's token at the first start, and see to it that the log knows the hash of the one in `path`.
@@ -112,14 +129,9 @@ class Tokens:
         try:
             self.check(token)
         except TrunklineError:
-            await self._store(token, OWNER, "owner")
-
-    async def _store(self, token: str, actor: str, role: Role) -> TokenRecord:
-        digest = _digest(token)
-        record = TokenRecord(id=digest[:32], hash=digest, actor=actor, role=role, created=timestamp())
-        await kv.put(self._bus, KV_TOKENS, f"{_TOKEN}.{record.id}", encode(record))
-        self._records[record.id] = record
-        return record
+            digest = digest_of(token)
+            record = TokenRecord(id=digest[:32], hash=digest, actor=OWNER, role="owner", created=timestamp())
+            await self.records.put(record.id, record)
 
 
 async def cursor_secret(bus: Bus) -> bytes:
@@ -133,7 +145,7 @@ async def cursor_secret(bus: Bus) -> bytes:
             return made
 
 
-def _digest(token: str) -> str:
+def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -143,7 +155,7 @@ def _read_or_make(path: Path) -> str:
     except FileNotFoundError:
         token = ""
     if not token:
-        token = _PREFIX + secrets.token_urlsafe(32)
+        token = PREFIX + secrets.token_urlsafe(32)
         _write_private(path, token)
         log.info("owner_token_made", extra={"path": str(path)})
     return token

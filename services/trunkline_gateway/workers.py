@@ -1,18 +1,13 @@
 """The workers that are there, as they announce themselves in the bucket `trunk_workers`."""
 
-import asyncio
-import logging
-
 import msgspec
 
-from trunkline_bus import kv
 from trunkline_bus.connection import Bus
 from trunkline_gateway.peers import WorkerProcess
-from trunkline_wire import ErrorInfo, TrunklineError
+from trunkline_gateway.records import Records
+from trunkline_wire import ErrorInfo
 from trunkline_wire.session import Capabilities
 from trunkline_wire.subjects import KV_WORKERS
-
-log = logging.getLogger(__name__)
 
 
 class InstalledAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,42 +57,10 @@ class Workers:
     """The living workers, watched."""
 
     def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-        self._known: dict[str, Worker] = {}
-        self.ready = asyncio.Event()
-
-    async def run(self) -> None:
-        """Watch the bucket until cancelled."""
-        while True:
-            try:
-                await self._watch()
-            except TrunklineError as error:
-                log.warning("workers_restart", extra={"code": error.code})
-                await asyncio.sleep(1)
-
-    async def _watch(self) -> None:
-        restarts = 0
-        async with kv.watch(self._bus, KV_WORKERS) as reader:
-            async for batch in reader.batches():
-                if reader.restarts != restarts:
-                    restarts = reader.restarts
-                    self._known.clear()
-                for stored in batch:
-                    entry = kv.entry(stored)
-                    self._known.pop(entry.key, None)
-                    if entry.value is not None:
-                        self._take(entry.key, entry.value)
-                if not batch:
-                    self.ready.set()
-
-    def _take(self, key: str, value: bytes) -> None:
-        try:
-            self._known[key] = msgspec.json.decode(value, type=Worker)
-        except msgspec.MsgspecError as error:
-            log.warning("worker_not_understood", extra={"key": key, "error": str(error)})
+        self.records = Records(bus, KV_WORKERS, Worker)
 
     def all(self) -> list[Worker]:
-        return sorted(self._known.values(), key=lambda worker: (worker.host, worker.worker))
+        return sorted(self.records.known.values(), key=lambda worker: (worker.host, worker.worker))
 
     def adapters(self, host: str) -> list[InstalledAdapter]:
         """The adapters of one host, each once."""
@@ -106,8 +69,8 @@ class Workers:
 
     def processes(self, host: str) -> set[WorkerProcess]:
         """The worker processes of one host."""
-        return {(worker.pid, worker.started) for worker in self._known.values() if worker.host == host}
+        return {(worker.pid, worker.started) for worker in self.records.known.values() if worker.host == host}
 
     def hosts_with(self, adapter: str) -> set[str]:
         """The hosts whose workers have the adapter."""
-        return {worker.host for worker in self._known.values() if worker.adapter(adapter) is not None}
+        return {worker.host for worker in self.records.known.values() if worker.adapter(adapter) is not None}

@@ -37,6 +37,8 @@ HARD_LIMIT: Final = 8 * 1024 * 1024
 """Above this a frame ends the connection; between the setting `max_frame` and this it is refused with `too_large`."""
 MAX_PARALLEL: Final = 64
 MAX_SUBSCRIPTIONS: Final = 100
+MAX_REFUSED: Final = 200
+"""Requests over the rate, one after another, that are refused before the connection ends."""
 PROTOCOL_METHODS: Final = ("hello", "subscribe", "unsubscribe")
 
 
@@ -79,12 +81,12 @@ _ids: Final = msgspec.json.Decoder(_Id)
 class Connection:
     """One client. `run()` returns when the connection has ended."""
 
-    def __init__(self, gateway: Gateway, access: Access, request: web.Request) -> None:
+    def __init__(self, gateway: Gateway, access: Access, request: web.Request, principal: Principal | None) -> None:
         self._gateway = gateway
         self._access = access
         self._request = request
         self._peer = peer_of(request)
-        self._principal: Principal | None = access.principal(request)
+        self._principal = principal
         self._ws = web.WebSocketResponse(
             max_msg_size=HARD_LIMIT, compress=False, autoping=False, heartbeat=None, writer_limit=0
         )
@@ -93,6 +95,7 @@ class Connection:
         self._parallel = asyncio.Semaphore(MAX_PARALLEL)
         self._subscriptions: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
         self._numbered = 0
+        self._refused = 0
         self._ended: asyncio.Future[DroppedError] = asyncio.get_running_loop().create_future()
 
     @property
@@ -171,10 +174,15 @@ class Connection:
                     "too_large",
                     f"the frame has {len(raw)} bytes, at most {self._gateway.settings.max_frame} are allowed",
                 )
+            self._access.count(self._request, self._principal, len(raw))
             request = _read(raw)
         except TrunklineError as error:
+            self._refused = self._refused + 1 if error.code == "rate_limited" else 0
+            if self._refused > MAX_REFUSED:
+                raise DroppedError(WSCloseCode.POLICY_VIOLATION, "flooding") from error
             self._outbox.force(error_frame(_id_of(raw), error))
             return
+        self._refused = 0
         # A client with too many calls under way is not read from until some are answered.
         await self._parallel.acquire()
         self._group.create_task(self._answer(request))
@@ -200,7 +208,7 @@ class Connection:
     async def _protocol(self, request: Request) -> None:
         match request.method:
             case "hello":
-                self._hello(request)
+                await self._hello(request)
             case "subscribe":
                 await self._subscribe(request)
             case _:
@@ -211,14 +219,14 @@ class Connection:
             raise TrunklineError("unauthorized", "say `hello` with a token first")
         return Caller(principal=self._principal, peer=self._peer)
 
-    def _hello(self, request: Request) -> None:
+    async def _hello(self, request: Request) -> None:
         params = read_params(Hello, request.params)
         if params.protocol != PROTOCOL:
             raise TrunklineError(
                 "bad_params", f"this gateway speaks protocol {PROTOCOL}, not {params.protocol}", field="protocol"
             )
         if params.token is not None:
-            self._principal = self._access.sign_in(params.token)
+            self._principal = await self._access.sign_in(params.token)
         caller = self._caller()
         self._gateway.audit.note(
             "sign_in", caller.principal.actor, via=caller.principal.via, client=(params.client or "")[:64]
@@ -231,6 +239,9 @@ class Connection:
                 "host": self._gateway.host,
                 "actor": caller.principal.actor,
                 "role": caller.principal.role,
+                "scope": caller.principal.scope,
+                "device": caller.principal.device,
+                "expires": caller.principal.expires,
                 "methods": sorted([*ALL, *PROTOCOL_METHODS]),
                 "heartbeat_s": HEARTBEAT_S,
                 "silent_s": SILENT_S,
@@ -239,7 +250,8 @@ class Connection:
         )
 
     async def _subscribe(self, request: Request) -> None:
-        self._caller().principal.require("viewer", "subscribe")
+        principal = self._caller().principal
+        principal.require("viewer", "subscribe")
         params = read_params(Subscribe, request.params)
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             raise TrunklineError("rate_limited", f"a connection may have {MAX_SUBSCRIPTIONS} subscriptions")
@@ -248,7 +260,9 @@ class Connection:
         name = f"sub_{self._numbered}"
         stack = AsyncExitStack()
         try:
-            opened = await open_subscription(self._gateway, params, self._outbox, partial(WsFrames, name), stack)
+            opened = await open_subscription(
+                self._gateway, principal, params, self._outbox, partial(WsFrames, name), stack
+            )
         except BaseException:
             await stack.aclose()
             raise
@@ -282,9 +296,13 @@ class Connection:
 
     async def _until_ended(self, seconds: float) -> None:
         """Wait that long; raises DroppedError as soon as the connection was ended from outside."""
-        await asyncio.wait((self._ended,), timeout=seconds)
+        expires = self._principal.expires if self._principal is not None else None
+        left = seconds if expires is None else min(seconds, expires - time.time())
+        await asyncio.wait((self._ended,), timeout=max(0.0, left))
         if self._ended.done():
             raise self._ended.result()
+        if left < seconds:
+            raise DroppedError(WSCloseCode.POLICY_VIOLATION, "expired")
 
     def _heartbeat(self) -> None:
         cursors = {name: cursor for name, (s, _) in self._subscriptions.items() if (cursor := s.cursor) is not None}

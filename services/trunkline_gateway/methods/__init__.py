@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from trunkline_gateway.methods import asks, history, hosts, sessions, tokens
+from trunkline_gateway.methods import asks, create, history, hosts, sessions, tokens, verbs
 from trunkline_gateway.registry import METHODS, Method
 
-__all__ = ["ALL", "asks", "history", "hosts", "sessions", "tokens"]
+__all__ = ["ALL", "asks", "create", "history", "hosts", "sessions", "tokens", "verbs"]
 
 ALL: Final[dict[str, Method]] = METHODS

@@ -6,6 +6,7 @@ from trunkline_fold.asks import AskRecord
 from trunkline_gateway.answers import check_answer
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Params, method
+from trunkline_gateway.sight import Sight, require_sight
 from trunkline_wire import Answer, TrunklineError, timestamp
 from trunkline_wire.asks import Behaviour
 from trunkline_wire.blocks import Json
@@ -19,12 +20,12 @@ class List(Params, frozen=True, kw_only=True):
     status: Literal["open", "decided", "expired", "withdrawn", "lost", "all"] = "open"
 
 
-@method("ask.list", "viewer", List)
-async def list_(gateway: Gateway, _: Caller, params: List) -> dict[str, Any]:
+@method("ask.list", "viewer", List, limited="itself")
+async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
     """The asks of one session or of all, open ones by default."""
     if params.session is not None:
         check_id(params.session, "ses")
-    asks = gateway.directory.asks(params.session)
+    asks = Sight(gateway.directory, caller.principal.scope).asks(params.session)
     return {"asks": [ask for ask in asks if params.status in ("all", ask.status)]}
 
 
@@ -41,11 +42,12 @@ class AnswerParams(Params, frozen=True, kw_only=True):
     id: str | None = None
 
 
-@method("ask.answer", "approver", AnswerParams, acts_as_person=True)
+@method("ask.answer", "approver", AnswerParams, acts_as_person=True, limited="itself")
 async def answer(gateway: Gateway, caller: Caller, params: AnswerParams) -> dict[str, Any]:
     """Decide an ask. The same `id` again gets the same outcome; who is too late learns what was decided."""
     check_id(params.ask, "ask")
     ask = await _find(gateway, params)
+    await require_sight(gateway.directory, caller.principal, ask.session)
     given = Answer(
         id=check_id(params.id, "cmd") if params.id is not None else new_command_id(),
         session=ask.session,

@@ -12,13 +12,13 @@ class Nothing(Params, frozen=True, kw_only=True):
     pass
 
 
-@method("worker.list", "viewer", Nothing)
+@method("worker.list", "viewer", Nothing, limited="itself")
 async def workers(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
     """The living workers, with the adapters of each."""
     return {"workers": gateway.workers.all(), "host": gateway.host}
 
 
-@method("agent.list", "viewer", Nothing)
+@method("agent.list", "viewer", Nothing, limited="itself")
 async def agents(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
     """The agents by the names that people call them, each with its ways on this host, the best first."""
     adapters = gateway.workers.adapters(gateway.host)
@@ -45,7 +45,7 @@ def _agent(name: str, found: list[tuple[InstalledAdapter, InstalledAgent]]) -> d
     return {"name": name, "title": found[0][1].title, "ways": shown}
 
 
-@method("adapter.list", "viewer", Nothing)
+@method("adapter.list", "viewer", Nothing, limited="itself")
 async def adapters(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
     """The adapters, with the hosts that have each."""
     titles: dict[str, str | None] = {}

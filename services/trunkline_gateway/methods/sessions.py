@@ -1,99 +1,70 @@
-"""`session.*`: create, list, get, and the commands."""
+"""`session.*`: list, get, and the commands."""
 
-import asyncio
 import functools
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
 
 from trunkline_fold.session import SessionState
 from trunkline_gateway.agents import refuse_agents
-from trunkline_gateway.choice import Chosen, choose
 from trunkline_gateway.gateway import Caller, Gateway
+from trunkline_gateway.privileges import role_for_verb
 from trunkline_gateway.registry import Params, method
-from trunkline_wire import Data, Spawn, TrunklineError, encode, make_command, timestamp
+from trunkline_gateway.sight import Sight
+from trunkline_wire import Data, TrunklineError, encode, make_command, timestamp
 from trunkline_wire.blocks import Block, TextBlock, ThinkingBlock, text_of
 from trunkline_wire.commands import VERBS, Close, Interrupt, Prompt, Steer
-from trunkline_wire.ids import check_id, check_token, new_command_id, new_session_id
-from trunkline_wire.session import SessionOptions
+from trunkline_wire.ids import check_id, new_command_id
 from trunkline_wire.work import CommandFailed, CommandFinished
 
-SPAWN_S: Final = 30.0
 OUTCOME_S: Final = 30.0
 MAX_CONTENT: Final = 400 * 1024
 MAX_LIST: Final = 500
-OWNER_VERBS: Final = frozenset({"native", "kill"})
 NEW_TURN_VERBS: Final = frozenset({"run_command", "compact", "fork", "resume"})
-
-
-class Create(Params, frozen=True, kw_only=True):
-    cwd: str
-    adapter: str | None = None
-    """None: the best that runs `agent` on the host."""
-    session: str | None = None
-    host: str | None = None
-    title: str | None = None
-    agent: str | None = None
-    options: SessionOptions = SessionOptions()
-    wait: bool = True
-
-
-@method("session.create", "participant", Create)
-async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, Any]:
-    """Start a session of an `agent`, by the best `adapter` or a given one, in a directory of this host (or of `host`).
-
-    Repeating it with the same `session` is harmless. `notice` says why another way than the best was taken.
-    """
-    session = check_id(params.session, "ses") if params.session is not None else new_session_id()
-    host = check_token(params.host) if params.host is not None else gateway.host
-    chosen = _chosen(gateway, params, host)
-    if host == gateway.host:
-        await asyncio.to_thread(_check_directory, params.cwd)
-    gateway.require_room()
-    # The same session is the same request: a client that lost the answer asks again.
-    spawn = Spawn(
-        id=f"cmd_{session.removeprefix('ses_')}",
-        session=session,
-        adapter=chosen.adapter,
-        cwd=params.cwd,
-        time=timestamp(),
-        host=host,
-        agent=chosen.profile,
-        title=params.title,
-        options=params.options,
-        source=caller.principal.source,
-    )
-    known = gateway.directory.states.get(session)
-    if known is not None and known.spawn != spawn.id:
-        raise TrunklineError("session_exists", f"session {session!r} exists already", session=session)
-    if known is None:
-        await gateway.requests.spawn(spawn)
-    notice = {"notice": chosen.notice} if chosen.notice else {}
-    if not params.wait:
-        return {"session": session, "state": known, **notice}
-    try:
-        state = await gateway.directory.until(session, lambda: gateway.directory.states.get(session), SPAWN_S)
-    except TimeoutError:
-        raise TrunklineError(
-            "no_worker",
-            f"no worker of host {host!r} took the session within {SPAWN_S:g} s: `worker.list` shows who is there",
-            session=session,
-        ) from None
-    return {"session": session, "state": state, **notice}
 
 
 class List(Params, frozen=True, kw_only=True):
     limit: int = 50
     offset: int = 0
+    search: str | None = None
+    status: list[str] | None = None
+    workspace: str | None = None
+    host: str | None = None
+    adapter: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    open: bool | None = None
+    archived: bool | None = None
+
+    def wants(self, state: SessionState) -> bool:
+        exact = (
+            (self.workspace, state.workspace),
+            (self.host, state.host),
+            (self.adapter, state.adapter),
+            (self.agent, state.agent),
+            (self.parent, state.parent),
+            (self.open, state.closed is None),
+            (self.archived, state.archived),
+        )
+        if any(wanted is not None and wanted != value for wanted, value in exact):
+            return False
+        if self.status is not None and state.status not in self.status:
+            return False
+        if not self.search:
+            return True
+        shown = (state.title, state.cwd, state.session, state.agent, state.adapter, state.last_text)
+        return any(self.search.casefold() in text.casefold() for text in shown if text)
 
 
-@method("session.list", "viewer", List)
-async def list_(gateway: Gateway, _: Caller, params: List) -> dict[str, Any]:
-    """The sessions, the one with the latest event first."""
+@method("session.list", "viewer", List, limited="itself")
+async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
+    """The sessions, the one with the latest event first; all the filters that are given must match.
+
+    `search` is looked for in title, directory, id, agent and the latest text, whatever its case.
+    """
     if params.limit < 1 or params.offset < 0:
         raise TrunklineError("bad_params", "limit must be 1 or more, offset 0 or more", field="limit")
-    states = sorted(gateway.directory.states.values(), key=lambda state: state.sequence, reverse=True)
+    states = [state for state in Sight(gateway.directory, caller.principal.scope).states() if params.wants(state)]
     page = states[params.offset : params.offset + min(params.limit, MAX_LIST)]
     return {"sessions": page, "total": len(states), "has_more": params.offset + len(page) < len(states)}
 
@@ -126,7 +97,7 @@ async def prompt(gateway: Gateway, caller: Caller, params: PromptParams) -> dict
     content = check_content([TextBlock(text=params.text)] if params.text is not None else params.content or [])
     gateway.require_room()
     data = Prompt(content=content, delivery=params.delivery)
-    return await _send(gateway, caller, params.session, data, id=params.id)
+    return await send(gateway, caller, params.session, data, id=params.id)
 
 
 class InterruptParams(Params, frozen=True, kw_only=True):
@@ -145,7 +116,7 @@ async def interrupt(gateway: Gateway, caller: Caller, params: InterruptParams) -
     if not _is_repeated(gateway, params.id):
         target = _target(state, params.turn, needed=not params.cancel_queued)
     data = Interrupt(cancel_queued=params.cancel_queued)
-    return await _send(gateway, caller, params.session, data, id=params.id, target=target, wait=params.wait)
+    return await send(gateway, caller, params.session, data, id=params.id, target=target, wait=params.wait)
 
 
 class CloseParams(Params, frozen=True, kw_only=True):
@@ -158,7 +129,7 @@ class CloseParams(Params, frozen=True, kw_only=True):
 @method("session.close", "participant", CloseParams)
 async def close(gateway: Gateway, caller: Caller, params: CloseParams) -> dict[str, Any]:
     """End the session's agent and close the session; `resume` reopens it."""
-    return await _send(gateway, caller, params.session, Close(reason=params.reason), id=params.id, wait=params.wait)
+    return await send(gateway, caller, params.session, Close(reason=params.reason), id=params.id, wait=params.wait)
 
 
 class CommandParams(Params, frozen=True, kw_only=True):
@@ -174,9 +145,7 @@ class CommandParams(Params, frozen=True, kw_only=True):
 async def command(gateway: Gateway, caller: Caller, params: CommandParams) -> dict[str, Any]:
     """Send a command of any verb. With `wait` the answer has its `outcome` too."""
     data = read_args(params.verb, params.args)
-    if params.verb in OWNER_VERBS:
-        caller.principal.require("owner", f"session.command {params.verb}")
-        await refuse_agents(gateway, caller)
+    await require_verb(gateway, caller, params.verb)
     target = params.target
     match data:
         case Prompt(content=content) | Steer(content=content):
@@ -189,7 +158,15 @@ async def command(gateway: Gateway, caller: Caller, params: CommandParams) -> di
     if isinstance(data, Interrupt | Steer) and not _is_repeated(gateway, params.id):
         state = await _open_session(gateway, params.session, params.verb, params.id)
         target = _target(state, target, needed=not (isinstance(data, Interrupt) and data.cancel_queued))
-    return await _send(gateway, caller, params.session, data, id=params.id, target=target, wait=params.wait)
+    return await send(gateway, caller, params.session, data, id=params.id, target=target, wait=params.wait)
+
+
+async def require_verb(gateway: Gateway, caller: Caller, verb: str) -> None:
+    """Raises TrunklineError `forbidden`, and `agent_forbidden` where an agent wants what goes around its asks."""
+    role = role_for_verb(verb)
+    caller.principal.require(role, f"session.command {verb}")
+    if role != "participant":
+        await refuse_agents(gateway, caller)
 
 
 def read_args(verb: str, args: dict[str, Any]) -> Data:
@@ -222,7 +199,7 @@ def check_content(content: list[Block]) -> list[Block]:
     return content
 
 
-async def _send(
+async def send(
     gateway: Gateway,
     caller: Caller,
     session: str,
@@ -289,37 +266,3 @@ def _target(state: SessionState, turn: str | None, *, needed: bool) -> str | Non
     if state.turn is None and needed:
         raise TrunklineError("stale_target", "no turn is open")
     return current
-
-
-def _chosen(gateway: Gateway, params: Create, host: str) -> Chosen:
-    if params.adapter is not None:
-        check_token(params.adapter)
-        _check_adapter(gateway, params.adapter, host)
-        return Chosen(adapter=params.adapter, profile=params.agent)
-    if params.agent is None:
-        raise TrunklineError("bad_params", "name an agent (`agent.list` has them) or an adapter", field="agent")
-    adapters = gateway.workers.adapters(host)
-    if not adapters:
-        raise TrunklineError("no_worker", f"no worker of host {host!r} is there: `worker.list` shows who is")
-    return choose(adapters, params.agent)
-
-
-def _check_adapter(gateway: Gateway, adapter: str, host: str) -> None:
-    workers = gateway.workers.all()
-    if workers and not gateway.workers.hosts_with(adapter):
-        known = sorted({known.name for worker in workers for known in worker.adapters})
-        raise TrunklineError(
-            "unknown_adapter", f"no adapter {adapter!r} is installed; there are {', '.join(known) or 'none'}"
-        )
-    there = [found for worker in workers if worker.host == host and (found := worker.adapter(adapter)) is not None]
-    error = there[0].error if there else None
-    if error is not None:
-        raise TrunklineError("agent_not_found", f"{adapter!r} can't run on host {host!r}: {error.message}")
-
-
-def _check_directory(cwd: str) -> None:
-    path = Path(cwd)
-    if not path.is_absolute():
-        raise TrunklineError("bad_directory", f"{cwd!r} is not an absolute path", cwd=cwd)
-    if not path.is_dir():
-        raise TrunklineError("bad_directory", f"there is no directory {cwd!r} on this host", cwd=cwd)

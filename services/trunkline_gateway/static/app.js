@@ -3,7 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const calls = new Map();
-let socket, number = 0, session, subscription, cursor, blocks = new Map(), retry = 500;
+let socket, number = 0, session, subscription, cursor, blocks = new Map(), retry = 500, signedIn = false;
 
 function call(method, params = {}) {
   return new Promise((resolve, reject) => {
@@ -24,7 +24,8 @@ function connect(token) {
   socket.onopen = async () => {
     try {
       const hello = await call("hello", { protocol: 1, client: "page", token });
-      sessionStorage.setItem("token", token);
+      if (token) sessionStorage.setItem("token", token);
+      signedIn = true;
       retry = 500;
       $("state").textContent = `${hello.actor} (${hello.role})`;
       $("sign-in").hidden = true;
@@ -34,6 +35,7 @@ function connect(token) {
       if (session) await follow(session);
     } catch (error) {
       sessionStorage.removeItem("token");
+      signedIn = false;
       $("state").textContent = error.message;
       $("sign-in").hidden = false;
     }
@@ -42,7 +44,7 @@ function connect(token) {
     for (const { reject } of calls.values()) reject({ code: "closed", message: "the connection was lost" });
     calls.clear();
     subscription = undefined;
-    if (!sessionStorage.getItem("token")) return;
+    if (!signedIn) return;
     $("state").textContent = "connecting again …";
     setTimeout(() => connect(token), retry);
     retry = Math.min(retry * 2, 10000);
@@ -196,4 +198,21 @@ $("prompt").onsubmit = (event) => {
   });
 };
 $("interrupt").onclick = () => attempt(() => call("session.interrupt", { session }));
-if (sessionStorage.getItem("token")) connect(sessionStorage.getItem("token"));
+
+// A sign-in link carries its code behind the #, which never leaves the browser by itself.
+async function start() {
+  const code = location.pathname === "/sign-in" && new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code) {
+    history.replaceState(null, "", "/");
+    const answer = await fetch("/sign-in", {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }),
+    });
+    if (!answer.ok) {
+      $("error").textContent = (await answer.json()).detail;
+      document.querySelector("main").hidden = false;
+      return;
+    }
+  }
+  connect(sessionStorage.getItem("token") ?? undefined);
+}
+start();

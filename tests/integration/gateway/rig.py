@@ -100,9 +100,9 @@ class Rig:
         sequences = [await writer.flush() for writer in writers]
         await eventually(lambda: self.running.gateway.directory.position >= max(sequences))
 
-    async def session(self, session: str | None = None) -> SessionWriter:
+    async def session(self, session: str | None = None, *, workspace: str = "ws_x") -> SessionWriter:
         """A session as a worker makes it."""
-        created = SessionCreated(adapter="fake", cwd="/", host="hst_x", workspace="ws_x")
+        created = SessionCreated(adapter="fake", cwd="/", host="hst_x", workspace=workspace)
         return await SessionWriter.create(
             self.bus, created, session=session or new_session_id(), worker="wrk_x", agent=AGENT
         )

@@ -77,7 +77,7 @@ async def test_what_can_not_be_created_is_refused_at_once(rig: Rig, params: dict
 
 
 async def test_nobody_takes_the_spawn(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline_gateway.methods.sessions.SPAWN_S", 0.2)
+    monkeypatch.setattr("trunkline_gateway.methods.create.SPAWN_S", 0.2)
     async with await rig.client() as client:
         with pytest.raises(TrunklineError) as refused:
             await client.call("session.create", adapter="fake", cwd="/")

@@ -12,7 +12,7 @@ SUBJECT = "trunk.ev.0.ses_00000000000000000000000000000000.agent.fact"
 def test_an_event_of_a_schema_to_come_is_framed_verbatim() -> None:
     raw = b'{"type":"message.assistant","v":99,"data":{"unheard_of":true}}'
     stored = make("EVENTS", 7, SUBJECT, {subjects.HEADER_TYPE: "message.assistant"}, raw, 0)
-    frame = frame_of(stored, "cursor")
+    frame = frame_of(stored, "ses_x", "cursor")
     assert frame is not None
     assert json.loads(WsFrames("sub").event(frame)) == {
         "type": "event",
@@ -26,4 +26,4 @@ def test_an_event_of_a_schema_to_come_is_framed_verbatim() -> None:
 
 def test_what_is_no_json_would_break_the_frame_and_is_left_out() -> None:
     for raw in (b"", b"junk", b'{"a":', b'{"a":1}}'):
-        assert frame_of(make("EVENTS", 7, SUBJECT, None, raw, 0), "cursor") is None
+        assert frame_of(make("EVENTS", 7, SUBJECT, None, raw, 0), "ses_x", "cursor") is None

@@ -5,35 +5,55 @@ import pytest
 from trunkline_gateway.methods import ALL
 from trunkline_gateway.methods.sessions import One, check_content, read_args
 from trunkline_gateway.openapi import document
-from trunkline_gateway.registry import read_params
+from trunkline_gateway.registry import Limited, read_params
 from trunkline_gateway.roles import Principal, Role
 from trunkline_wire import TrunklineError
 from trunkline_wire.blocks import ImageBlock, TextBlock
 from trunkline_wire.commands import SetModel
 
-RIGHTS: dict[str, Role] = {
-    "adapter.list": "viewer",
-    "agent.list": "viewer",
-    "ask.answer": "approver",
-    "ask.list": "viewer",
-    "session.close": "participant",
-    "session.command": "participant",
-    "session.create": "participant",
-    "session.get": "viewer",
-    "session.history": "viewer",
-    "session.interrupt": "participant",
-    "session.list": "viewer",
-    "session.prompt": "participant",
-    "token.create": "owner",
-    "token.list": "owner",
-    "token.revoke": "owner",
-    "worker.list": "viewer",
+RIGHTS: dict[str, tuple[Role, Limited]] = {
+    "adapter.list": ("viewer", "itself"),
+    "agent.list": ("viewer", "itself"),
+    "ask.answer": ("approver", "itself"),
+    "ask.list": ("viewer", "itself"),
+    "device.list": ("viewer", "itself"),
+    "device.register": ("viewer", "itself"),
+    "device.rename": ("viewer", "itself"),
+    "device.revoke": ("viewer", "itself"),
+    "session.archive": ("participant", "session"),
+    "session.close": ("participant", "session"),
+    "session.command": ("participant", "session"),
+    "session.compact": ("participant", "session"),
+    "session.create": ("participant", "itself"),
+    "session.fork": ("participant", "session"),
+    "session.get": ("viewer", "session"),
+    "session.hand_over": ("approver", "session"),
+    "session.history": ("viewer", "session"),
+    "session.interrupt": ("participant", "session"),
+    "session.kill": ("owner", "session"),
+    "session.list": ("viewer", "itself"),
+    "session.native": ("owner", "session"),
+    "session.prompt": ("participant", "session"),
+    "session.rename": ("participant", "session"),
+    "session.resume": ("participant", "session"),
+    "session.rewind": ("participant", "session"),
+    "session.run_command": ("participant", "session"),
+    "session.set_mode": ("approver", "session"),
+    "session.set_model": ("participant", "session"),
+    "session.set_thinking": ("participant", "session"),
+    "session.unarchive": ("participant", "session"),
+    "sign_in.link": ("owner", "never"),
+    "token.create": ("owner", "never"),
+    "token.list": ("owner", "never"),
+    "token.revoke": ("owner", "never"),
+    "worker.list": ("viewer", "itself"),
 }
 
 
 def test_every_method_needs_the_role_it_should() -> None:
-    assert {name: method.role for name, method in ALL.items()} == RIGHTS
-    assert {name for name, method in ALL.items() if method.acts_as_person} == {"ask.answer"}
+    assert {name: (method.role, method.limited) for name, method in ALL.items()} == RIGHTS
+    persons = {"ask.answer", "device.register", "device.rename", "device.revoke"}
+    assert {name for name, method in ALL.items() if method.acts_as_person} == persons
 
 
 def test_every_method_says_what_it_does() -> None:

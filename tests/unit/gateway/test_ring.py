@@ -4,7 +4,7 @@ from trunkline_wire import decode_json
 
 
 def frame(sequence: int, size: int = 10) -> Frame:
-    return make_frame(sequence, "turn.started", f"c{sequence}", b'{"x":"' + b"y" * size + b'"}')
+    return make_frame(sequence, "turn.started", "ses_x", f"c{sequence}", b'{"x":"' + b"y" * size + b'"}')
 
 
 def sequences(frames: list[Frame] | None) -> list[int] | None:
@@ -56,5 +56,5 @@ def test_frames_as_clients_see_them() -> None:
         "event": "gap",
         "payload": {"reason": "erased"},
     }
-    spread = make_frame(1, "a.b", "c", b'{\n"x":\r\n1}')
+    spread = make_frame(1, "a.b", "ses_x", "c", b'{\n"x":\r\n1}')
     assert SseFrames().event(spread) == b'id: c\nevent: a.b\ndata: { "x":  1}\n\n'
