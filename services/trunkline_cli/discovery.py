@@ -75,6 +75,11 @@ def find_gateway(home: Path) -> Address:
     return Address(url=state.gateway.rstrip("/"), token=_token_file(home))
 
 
+def gateway_url(home: Path) -> str:
+    """The gateway's address as a browser of this machine reaches it. Raises `not_running`."""
+    return os.environ.get("TRUNKLINE_URL") or running_state(home).gateway
+
+
 def _token_file(home: Path) -> str | None:
     try:
         return (home / "token").read_text(encoding="utf-8").strip() or None

@@ -74,7 +74,8 @@ class Link:
             self._client = None
 
     async def call(self, method: str, *, within: float = 60.0, **params: Any) -> Any:
-        """A method's payload. After a broken connection it is asked again, so ids must be minted by the caller.
+        """A method's payload. After a broken connection it is asked again, so ids must be minted by the caller; a gateway that
+        is asked too often is given the time it wants.
 
         Raises the gateway's TrunklineError; `not_running` when no gateway comes back.
         """
@@ -84,6 +85,14 @@ class Link:
                 return await client.call(method, within=within, **params)
             except ConnectionLostError:
                 await self._forget(client)
+            except TrunklineError as error:
+                if error.code != "rate_limited" or "retry_after" not in error.details:
+                    raise
+                await asyncio.sleep(error.details["retry_after"])
+
+    async def server(self) -> Frame:
+        """What the gateway said in `hello`: its version and host, and who this client is to it."""
+        return (await self._connected()).server
 
     async def watch(
         self,

@@ -35,7 +35,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "translate": ("translate:translate", "Translate a recording of an agent into events."),
     "topology": ("topology:topology", "Create or update the streams on a NATS server."),
     "doctor": ("doctor:doctor", "Check this machine and say what to do."),
-    "token": ("token:token", "Say where the gateway's owner token is."),
+    "sign-in": ("token:sign_in", "Print a link that signs a browser in."),
+    "token": ("token:token", "Make, list and revoke tokens."),
+    "devices": ("devices:devices", "List, rename and revoke what people signed in with."),
 }
 """Name -> (module and function below `trunkline_cli.commands`, one line for the overview)."""
 
