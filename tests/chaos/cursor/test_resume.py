@@ -181,8 +181,8 @@ async def resume(stage: Stage, resumes: int, *, strikes: int) -> None:
 
 
 @pytest.mark.timeout(240)
-async def test_who_comes_back_two_hundred_times_has_what_one_has_who_never_left(chaos_home: Path) -> None:
-    await resume(on(NatsServer(sync_interval="always"), chaos_home), 200, strikes=6)
+async def test_who_comes_back_a_hundred_times_has_what_one_has_who_never_left(chaos_home: Path) -> None:
+    await resume(on(NatsServer(sync_interval="always"), chaos_home), 100, strikes=4)
 
 
 @pytest.mark.timeout(240)
