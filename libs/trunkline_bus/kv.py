@@ -104,9 +104,12 @@ def watch(bus: Bus, bucket: str, keys: Sequence[str] = (">",), *, after: int = 0
     return Reader(bus, stream(bucket), [subject(bucket, key) for key in keys], after=after)
 
 
-async def put(bus: Bus, bucket: str, key: str, value: bytes) -> int:
-    """Write whatever is there, as long as it takes; return the revision. Raises `too_large`, `log_unwritable`."""
-    return await _insist(bus, bucket, key, value)
+async def put(bus: Bus, bucket: str, key: str, value: bytes, *, ttl: int | None = None) -> int:
+    """Write whatever is there, as long as it takes; return the revision. With `ttl` it is gone after so many seconds.
+
+    Raises `too_large`, `log_unwritable`.
+    """
+    return await _insist(bus, bucket, key, value, {"Nats-TTL": f"{ttl}s"} if ttl is not None else None)
 
 
 async def update(bus: Bus, bucket: str, key: str, value: bytes, *, revision: int) -> int | None:

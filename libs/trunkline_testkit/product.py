@@ -168,6 +168,10 @@ class Client:
         """Returns once the connection has ended, whoever ended it."""
         await asyncio.wait({self._pump})
 
+    def mute(self) -> None:
+        """Reads nothing any more, so that not even pings are answered; the connection stays."""
+        self._pump.cancel()
+
     def drop(self) -> None:
         """Ends the connection without a word to the gateway."""
         line = self._ws.get_extra_info("socket")

@@ -26,6 +26,7 @@ from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.http import Routes
 from trunkline_gateway.hub import Hub
 from trunkline_gateway.listen import announced, tcp_socket, unix_socket
+from trunkline_gateway.presence import Presence
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.tokens import Tokens, cursor_secret
 from trunkline_gateway.workers import Workers
@@ -74,7 +75,8 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
         Workers(bus),
         Audit(requests),
     )
-    watched = (tokens.records, devices.records, workers.records)
+    presence = Presence(bus)
+    watched = (tokens.records, devices.records, workers.records, presence.records)
     bus.capacity.watch(bus.js_read)
     async with AsyncExitStack() as stack:
         parts = Parts([part.run() for part in (directory, audit, *watched)])
@@ -94,6 +96,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             cursors=cursors,
             tokens=tokens,
             devices=devices,
+            presence=presence,
             workers=workers,
             audit=audit,
             requests=requests,

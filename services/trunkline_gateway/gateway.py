@@ -10,6 +10,7 @@ from trunkline_gateway.devices import Devices
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.hub import Hub
 from trunkline_gateway.peers import Peer
+from trunkline_gateway.presence import Presence, Seat
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.tokens import Tokens
@@ -28,6 +29,7 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     cursors: Cursors
     tokens: Tokens
     devices: Devices
+    presence: Presence
     workers: Workers
     audit: Audit
     requests: Requests
@@ -40,7 +42,8 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who calls a method, and over which connection."""
+    """Who calls a method, and over which connection. `seat` is None where that lasts for one call only."""
 
     principal: Principal
     peer: Peer
+    seat: Seat | None = None

@@ -31,6 +31,8 @@ class Subscribe(Params, frozen=True, kw_only=True):
     cursor: str | None = None
     start: Literal["start", "now", "snapshot"] = msgspec.field(name="from", default="snapshot")
     deltas: bool = True
+    presence: bool = False
+    """Tell who is there too, at once and whenever it changes: frames of the type `presence`. WebSocket only."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):

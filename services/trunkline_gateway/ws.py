@@ -18,10 +18,12 @@ from trunkline_gateway.dispatch import call, require_ready
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods import ALL
 from trunkline_gateway.outbox import NotReadingError, Outbox
+from trunkline_gateway.presence import Seat, Watcher
 from trunkline_gateway.problems import error_frame
 from trunkline_gateway.registry import Params, read_params
 from trunkline_gateway.ring import WsFrames
 from trunkline_gateway.roles import Principal
+from trunkline_gateway.sight import Sight
 from trunkline_gateway.subscribe import Subscribe, open_subscription
 from trunkline_gateway.subscription import Subscription
 from trunkline_gateway.wsframe import text_frames
@@ -32,6 +34,8 @@ log = logging.getLogger(__name__)
 PROTOCOL: Final = 1
 HEARTBEAT_S: Final = 15.0
 SILENT_S: Final = 45.0
+PINGS: Final = 4
+"""Pings between two heartbeats, to those whom others see: one that no longer answers is gone within seconds."""
 HELLO_S: Final = 10.0
 HARD_LIMIT: Final = 8 * 1024 * 1024
 """Above this a frame ends the connection; between the setting `max_frame` and this it is refused with `too_large`."""
@@ -93,6 +97,7 @@ class Connection:
         self._outbox = Outbox(self._write, self._write_now)
         self._heard = time.monotonic()
         self._parallel = asyncio.Semaphore(MAX_PARALLEL)
+        self._seat: Seat | None = None
         self._subscriptions: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
         self._numbered = 0
         self._refused = 0
@@ -130,6 +135,8 @@ class Connection:
             await self._close(DroppedError(WSCloseCode.INTERNAL_ERROR, "internal"))
         finally:
             metrics.GATEWAY_CLIENTS.labels("ws").dec()
+            if self._seat is not None:
+                await self._seat.close()
             with contextlib.suppress(TimeoutError, ConnectionError):
                 async with asyncio.timeout(2):
                     await self._ws.close()
@@ -217,7 +224,7 @@ class Connection:
     def _caller(self) -> Caller:
         if self._principal is None:
             raise TrunklineError("unauthorized", "say `hello` with a token first")
-        return Caller(principal=self._principal, peer=self._peer)
+        return Caller(principal=self._principal, peer=self._peer, seat=self._seat)
 
     async def _hello(self, request: Request) -> None:
         params = read_params(Hello, request.params)
@@ -228,6 +235,9 @@ class Connection:
         if params.token is not None:
             self._principal = await self._access.sign_in(params.token)
         caller = self._caller()
+        if self._seat is None:
+            client = (params.client or "")[:64]
+            self._seat = self._gateway.presence.seat(caller.principal, client, lambda: time.monotonic() - self._heard)
         self._gateway.audit.note(
             "sign_in", caller.principal.actor, via=caller.principal.via, client=(params.client or "")[:64]
         )
@@ -269,8 +279,31 @@ class Connection:
         self._reply(request, opened.payload(name))
         if opened.gap is not None:
             self._outbox.force(WsFrames(name).gap(encode(opened.gap)))
+        self._attend(name, params, principal, stack)
         task = self._group.create_task(_run_in(stack, opened.subscription.run()))
         self._subscriptions[name] = (opened.subscription, task)
+
+    def _attend(self, name: str, params: Subscribe, principal: Principal, stack: AsyncExitStack) -> None:
+        """Be there for others, and hear of them if that is wanted, until `stack` is closed."""
+        session, presence = params.session, self._gateway.presence
+        if session is not None and self._seat is not None:
+            self._seat.watch(session)
+            stack.callback(self._seat.leave, session)
+        if not params.presence:
+            return
+        sight = Sight(self._gateway.directory, principal.scope)
+
+        def tell(at: str, who: list[dict[str, Any]]) -> None:
+            self._outbox.push(encode({"type": "presence", "subscription": name, "session": at, "who": who}))
+
+        def wants(at: str) -> bool:
+            return at == session if session is not None else sight.holds(at)
+
+        watcher = Watcher(tell, wants)
+        presence.watchers.add(watcher)
+        stack.callback(presence.watchers.discard, watcher)
+        for at in filter(wants, presence.sessions()):
+            tell(at, presence.of(at))
 
     def _unsubscribe(self, request: Request) -> None:
         params = read_params(Unsubscribe, request.params)
@@ -289,7 +322,10 @@ class Connection:
             raise DroppedError(WSCloseCode.POLICY_VIOLATION, "no_hello")
         while True:
             self._heartbeat()
-            await self._until_ended(HEARTBEAT_S)
+            for _ in range(PINGS):
+                await self._until_ended(HEARTBEAT_S / PINGS)
+                if self._seat is not None and self._seat.taken and not self._outbox.writing:
+                    self._group.create_task(self._ping())
             # While a write is stuck our pings are too: then the outbox decides.
             if time.monotonic() - self._heard > SILENT_S and not self._outbox.writing:
                 raise DroppedError(WSCloseCode.POLICY_VIOLATION, "silent")

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import io
 import json
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,15 @@ class Rig:
         bus = await self._gateway.enter_async_context(Bus.open(BusSettings(url=self.server.url, name="gateway")))
         wanted = GatewaySettings(home=self.home, port=0, **settings)
         self.running = await self._gateway.enter_async_context(serving(bus, wanted))
+
+    @asynccontextmanager
+    async def another(self) -> AsyncGenerator[Running]:
+        """A second gateway of the same log."""
+        async with Bus.open(BusSettings(url=self.server.url, name="gateway")) as bus:
+            (self.home / "second").mkdir(exist_ok=True)
+            wanted = GatewaySettings(home=self.home / "second", port=0)
+            async with serving(bus, wanted) as running:
+                yield running
 
     async def stop_gateway(self) -> None:
         await self._gateway.aclose()

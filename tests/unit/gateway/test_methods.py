@@ -20,6 +20,8 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "device.register": ("viewer", "itself"),
     "device.rename": ("viewer", "itself"),
     "device.revoke": ("viewer", "itself"),
+    "presence.list": ("viewer", "itself"),
+    "presence.typing": ("participant", "session"),
     "session.archive": ("participant", "session"),
     "session.close": ("participant", "session"),
     "session.command": ("participant", "session"),
