@@ -26,6 +26,7 @@ from trunkline_agentkit.owner import End, SessionOwner
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.place import Place, Record, owner_runs, places
 from trunkline_agentkit.protocol import Adopting, BackendAdapter, refuse_options
+from trunkline_agentkit.questions import HostQuestions
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.survivor import incarnation_of
 from trunkline_agentkit.sweep import reap_zombies, start_time
@@ -106,6 +107,7 @@ class WorkerHost:
                     group.create_task(self._recover()),
                     group.create_task(HungWorkers(self._bus, self._home).run()),
                     group.create_task(self._homeless.run()),
+                    group.create_task(HostQuestions(self._bus, self.host).run()),
                 ]
                 for adapter in self._adapters:
                     for place in (self.host, "any"):

@@ -32,6 +32,7 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "agent_forbidden": ErrorCode(_S.FORBIDDEN, "An agent may not approve its own requests."),
     # sessions and commands
     "unknown_session": ErrorCode(_S.NOT_FOUND, "There is no session of this id."),
+    "unknown_workspace": ErrorCode(_S.NOT_FOUND, "No session of this workspace is known."),
     "session_exists": ErrorCode(_S.CONFLICT, "A session of this id exists already."),
     "session_closed": ErrorCode(_S.CONFLICT, "The session is closed; `resume` reopens it."),
     "no_worker": ErrorCode(_S.SERVICE_UNAVAILABLE, "No worker took the session within 30 s."),

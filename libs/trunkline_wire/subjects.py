@@ -93,6 +93,11 @@ def spawn(host: str, adapter: str) -> str:
     return f"trunk.spawn.{check_token(host)}.{check_token(adapter)}"
 
 
+def host(host: str, method: str) -> str:
+    """Where questions to a host go."""
+    return f"trunk.host.{check_token(host)}.{check_token(method)}"
+
+
 def system(kind: str) -> str:
     return f"trunk.sys.{check_token(kind)}"
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from trunkline_gateway.methods import asks, create, history, hosts, presence, sessions, tokens, verbs
+from trunkline_gateway.methods import asks, create, history, hosts, presence, sessions, tokens, verbs, workspaces
 from trunkline_gateway.registry import METHODS, Method
 
-__all__ = ["ALL", "asks", "create", "history", "hosts", "presence", "sessions", "tokens", "verbs"]
+__all__ = ["ALL", "asks", "create", "history", "hosts", "presence", "sessions", "tokens", "verbs", "workspaces"]
 
 ALL: Final[dict[str, Method]] = METHODS

@@ -20,6 +20,7 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "device.register": ("viewer", "itself"),
     "device.rename": ("viewer", "itself"),
     "device.revoke": ("viewer", "itself"),
+    "host.directories": ("participant", "never"),
     "presence.list": ("viewer", "itself"),
     "presence.typing": ("participant", "session"),
     "session.archive": ("participant", "session"),
@@ -48,7 +49,11 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "token.create": ("owner", "never"),
     "token.list": ("owner", "never"),
     "token.revoke": ("owner", "never"),
+    "usage.get": ("viewer", "itself"),
     "worker.list": ("viewer", "itself"),
+    "workspace.get": ("viewer", "itself"),
+    "workspace.get_or_create": ("participant", "itself"),
+    "workspace.list": ("viewer", "itself"),
 }
 
 
