@@ -102,7 +102,9 @@ class Access:
         """Who a token stands for. Raises TrunklineError `unauthorized`, `forbidden`."""
         if self._oidc is not None and self._oidc.looks_like(token):
             return await self._oidc.principal(token)
-        return self._tokens.check(token).principal()
+        record = self._tokens.check(token)
+        self._audit.token_used(record.id, record.actor)
+        return record.principal()
 
     async def require(self, request: web.Request) -> Principal:
         """Who sent the request. Raises TrunklineError `unauthorized` for nobody."""

@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 MAX_WAITING: Final = 1_000
 """Records that wait for the log; beyond that they are counted and logged, not stored."""
 
+TOKEN_USE_S: Final = 3600.0
 AGAIN_S: Final = 1.0
 REFUSALS: Final = 120
 """Refusals stored in a minute: whoever may not come in must not fill the log either."""
@@ -28,6 +29,7 @@ class Audit:
         self._queue: asyncio.Queue[SystemRecord] = asyncio.Queue(MAX_WAITING)
         self._minute = 0.0
         self._refusals = 0
+        self._used: dict[str, float] = {}
 
     def refusal(self, actor: str, **details: Any) -> None:
         """Record a refusal; of a flood the first REFUSALS a minute, the rest is in the metrics."""
@@ -39,6 +41,16 @@ class Audit:
             self.note("refusal", actor, **details)
         else:
             metrics.GATEWAY_AUDIT_DROPPED.inc()
+
+    def token_used(self, token: str, actor: str) -> None:
+        """Record that a token is used: once in TOKEN_USE_S, for programs send it with every request."""
+        now = time.monotonic()
+        if now - self._used.get(token, -TOKEN_USE_S) < TOKEN_USE_S:
+            return
+        if len(self._used) >= MAX_WAITING:
+            self._used.clear()
+        self._used[token] = now
+        self.note("token", actor, act="used", token=token)
 
     def note(self, kind: str, actor: str, *, session: str | None = None, **details: Any) -> None:
         """Record an act. `details` are names, codes and addresses."""
