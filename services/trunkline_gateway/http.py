@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from trunkline_gateway import signin
+from trunkline_gateway import asyncapi, signin
 from trunkline_gateway.access import Access, peer_of
 from trunkline_gateway.dispatch import call
 from trunkline_gateway.gateway import Caller, Gateway
@@ -57,6 +57,7 @@ class Routes:
         app.router.add_get("/ws", self._on_ws)
         app.router.add_get("/api/v1/events", self._on_events)
         app.router.add_get("/api/v1/openapi.json", self._on_openapi)
+        app.router.add_get("/api/v1/asyncapi.json", self._on_asyncapi)
         app.router.add_post("/api/v1/{method}", self._on_method)
         app.router.add_post("/sign-in", self._on_sign_in)
         app.router.add_post("/sign-out", self._on_sign_out)
@@ -153,6 +154,10 @@ class Routes:
 
     async def _on_openapi(self, _: web.Request) -> web.Response:
         return web.Response(text=json.dumps(document(self._gateway.version)), content_type="application/json")
+
+    async def _on_asyncapi(self, _: web.Request) -> web.Response:
+        found = asyncapi.document(self._gateway.version)
+        return web.Response(body=encode(found), content_type="application/json")
 
     async def _on_page(self, request: web.Request) -> web.Response:
         content, media_type = asset(request.path)
