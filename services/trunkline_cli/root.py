@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "import": ("history:import_history", "Import sessions that agents ran without Trunkline."),
     "translate": ("translate:translate", "Translate a recording of an agent into events."),
     "topology": ("topology:topology", "Create or update the streams on a NATS server."),
+    "auth": ("auth:auth", "Make the NATS users of the services, for a server of your own."),
     "doctor": ("doctor:doctor", "Check this machine and say what to do."),
     "sign-in": ("token:sign_in", "Print a link that signs a browser in."),
     "token": ("token:token", "Make, list and revoke tokens."),
