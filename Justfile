@@ -68,7 +68,7 @@ agents *names="claude codex": setup
 matrix *agents: setup
     @python -m tests.live.matrix "$@"
 
-# prove the main behaviours of widespread agents, as CI does (Claude Code's whole row is in `just test`)
+# prove the main behaviours of widespread agents, as CI does (`just matrix` has the whole rows)
 smoke *args: setup
     @python -m trunkline_testkit.agents install codex copilot gemini opencode
     @pytest -q -n 3 -m smoke tests/live/matrix "$@"

@@ -1,20 +1,20 @@
-"""The real Codex through its adapter, in this process, without a log, against a scripted model API."""
+"""The real Codex through its adapter, in this process, without a log, against a scripted model API.
+
+What every agent has to show stands in the matrix: here is what is Codex' own.
+"""
 
 import json
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from tests.live.codex_bench import ESCALATED, Bench, allow, codex_source
 
-from trunkline_adapters.codex.adapter import CodexAdapter
-from trunkline_agentkit import BackendAdapter, Piece
-from trunkline_agentkit.contract import AdapterContract, Behaviour, More
-from trunkline_testkit import eventually, processes
-from trunkline_testkit.agents import require
+from trunkline_agentkit import Piece
+from trunkline_testkit import eventually
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, PermissionRequested, QuestionAsked
@@ -318,44 +318,3 @@ async def test_a_tool_of_an_mcp_server_is_asked_for(bench: Bench, tmp_path: Path
         if behaviour == "allow":
             await agent.turn("SCENARIO=tool TOOL=echo INPUT={}", 2)
             assert len(agent.all(PermissionRequested)) == 1, "it is allowed in this session"
-
-
-class TestCodex(AdapterContract):
-    """The same suite that the fake passes."""
-
-    adapter_name = "codex"
-    prompts: ClassVar[Mapping[Behaviour | More, str]] = {
-        "say": "SAY=Hello there, this comes in several pieces.",
-        "long": "SCENARIO=slow N=2000 DELAY_MS=50",
-        "ask": f"SCENARIO=bash CMD=touch made {ESCALATED}",
-        "question": "SCENARIO=question",
-        "slow": "SCENARIO=slow N=6 DELAY_MS=500",
-        "huge": "SCENARIO=huge BYTES=1000000",
-        "tool": "SCENARIO=bash CMD=echo made-by-a-tool",
-        "err400": "SCENARIO=err400",
-        "err401": "SCENARIO=err401",
-        "err429": "SCENARIO=err429",
-        "err500": "SCENARIO=err500",
-        "drop": "SCENARIO=drop",
-    }
-    exempt: ClassVar[Mapping[Any, str]] = {
-        "crash": "a prompt can't bring it down",
-        "change": "Codex runs what the model wrote, or nothing",
-    }
-    unknown: ClassVar[Mapping[str, Any]] = {"method": "thread/of/next/year", "params": {}}
-    evidence = "made"
-    tool_output = "made-by-a-tool"
-
-    @pytest.fixture(autouse=True)
-    async def _api(self, scripted_api: ScriptedApi, tmp_path: Path) -> AsyncGenerator[None]:
-        type(self).api_url = scripted_api.url
-        yield
-        await processes.assert_no_orphans("CODEX_HOME", str(tmp_path / "home" / ".codex"))
-
-    api_url: ClassVar[str] = ""
-
-    def make_adapter(self) -> BackendAdapter:
-        return CodexAdapter({"PATH": "/usr/bin", "TRUNKLINE_PROGRAM_CODEX": str(require("codex"))})
-
-    def source(self, tmp_path: Path) -> dict[str, str]:
-        return codex_source(tmp_path / "home", self.api_url, require("codex"))

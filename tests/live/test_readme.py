@@ -107,7 +107,9 @@ async def test_the_npm_program(tmp_path: Path) -> None:
 def test_the_commands_exist() -> None:
     from trunkline_cli.root import cli
 
-    used = set(re.findall(r"^trunkline (\w+)", README, re.MULTILINE)) | set(re.findall(r"`trunkline (\w+)", README))
+    used = set(re.findall(r"^trunkline ([\w-]+)", README, re.MULTILINE)) | set(
+        re.findall(r"`trunkline ([\w-]+)", README)
+    )
     assert len(used) >= 8
     context = click.Context(cli)
     assert {name for name in used if cli.get_command(context, name) is None} == set()

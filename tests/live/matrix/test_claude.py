@@ -1,4 +1,4 @@
-"""Claude Code, in every run of the live tests."""
+"""Claude Code: `just matrix claude`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 import pytest
 from tests.live.matrix.rows import PLANNING, Row
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.live, pytest.mark.matrix, pytest.mark.timeout(300)]
 
 
 class TestClaude(Row):
     adapter_name = "claude"
     agent = "claude"
+    smoke = True
     litter: ClassVar[Sequence[str]] = ("cc-socks*", "cc-socks*/*")
     trouble_patience = 5.0
     prompts: ClassVar[Mapping[Any, str]] = PLANNING
