@@ -14,7 +14,7 @@ from trunkline_bus.reader import Reader
 from trunkline_bus.writer import SessionWriter
 from trunkline_fold.asks import AskRecord, AsksState, fold_asks
 from trunkline_wire import Event, TrunklineError, subjects
-from trunkline_wire.asks import AskDecided, AskDelivered, AskExpired
+from trunkline_wire.asks import AskDecided, AskDelivered, AskExpired, PermissionRequested
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,15 @@ class Answers:
 
 
 def _decision(record: AskRecord) -> AskDecided:
-    if record.decision is not None:
-        return record.decision
+    decision = record.decision
+    if decision is not None:
+        # What is allowed for good by a rule of the session is allowed once for the agent, which asks again.
+        return decision if decision.remembers is None else replace(decision, option=_once(record), remembers=None)
     behaviour = record.expired.behaviour if record.expired is not None else "deny"
     return AskDecided(ask=record.ask, behaviour=behaviour, by="policy", message="Nobody answered in time.")
+
+
+def _once(record: AskRecord) -> str | None:
+    requested = record.requested
+    options = requested.options if isinstance(requested, PermissionRequested) else []
+    return next((option.id for option in options if option.kind == "allow_once"), None)

@@ -17,6 +17,7 @@ from trunkline_wire.asks import (
     AskDecided,
     AskDelivered,
     AskExpired,
+    AskRevoked,
     AskRouted,
     AskVoted,
     AskWithdrawn,
@@ -31,12 +32,13 @@ from trunkline_wire.subjects import Channel
 AskStatus = Literal["open", "decided", "expired", "withdrawn", "lost"]
 AskKind = Literal["permission", "question", "plan"]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of this fold, as `state.VERSION` is of the session's."""
 
 MAX_ENDED: Final = 500
 MAX_VOTES: Final = 20
 MAX_REJECTED: Final = 50
+MAX_RULES: Final = 200
 
 
 class RejectedAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +47,24 @@ class RejectedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     answer: str
     code: str
     message: str = ""
+
+
+class RuleRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A rule of the session: what a person allowed for good, deciding `ask`; in force until it is revoked."""
+
+    rule: str
+    ask: str
+    tool: str
+    by: str
+    time: str
+    command: list[str] = []
+    revoked_by: str | None = None
+    revoked_time: str | None = None
+    revoked_answer: str | None = None
+
+    @property
+    def in_force(self) -> bool:
+        return self.revoked_by is None
 
 
 class AskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
@@ -123,6 +143,8 @@ class AsksState(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: str | None = None
     late: int = 0
     """Ends of asks that are not known (or no longer)."""
+    rules: list[RuleRecord] = []
+    """The session's own rules in the order of their making; the oldest are forgotten beyond MAX_RULES, and asked about."""
 
     @property
     def open(self) -> list[AskRecord]:
@@ -161,9 +183,11 @@ def fold_asks(state: AsksState, event: Event, sequence: int, channel: Channel | 
             entry = RejectedAnswer(answer=data.answer, code=data.error.code, message=clip(data.error.message))
             return _note(state, data.ask, lambda ask: replace(ask, rejected=[*ask.rejected, entry][-MAX_REJECTED:]))
         case AskDecided():
-            return _end(state, event, sequence, data.ask, "decided", decision=data)
+            return _decided(state, event, sequence, data)
         case AskExpired():
             return _end(state, event, sequence, data.ask, "expired", expired=data)
+        case AskRevoked():
+            return _revoked(state, event, data)
         case AskWithdrawn():
             return _end(state, event, sequence, data.ask, "withdrawn", withdrawn=data.why)
         case AskDelivered():
@@ -242,6 +266,31 @@ def _end(state: AsksState, event: Event, sequence: int, ask: str, status: AskSta
     while len(ended) > MAX_ENDED:
         del asks[ended.pop(0)]
     return replace(state, asks=asks, ended=ended)
+
+
+def _decided(state: AsksState, event: Event, sequence: int, data: AskDecided) -> AsksState:
+    state = _end(state, event, sequence, data.ask, "decided", decision=data)
+    record = state.asks.get(data.ask)
+    if data.remembers is None or record is None or record.ended_sequence != sequence:
+        return state
+    made = RuleRecord(
+        rule=data.remembers.rule,
+        ask=data.ask,
+        tool=data.remembers.tool,
+        command=data.remembers.command,
+        by=data.by,
+        time=event.time,
+    )
+    return replace(state, rules=[*state.rules, made][-MAX_RULES:])
+
+
+def _revoked(state: AsksState, event: Event, data: AskRevoked) -> AsksState:
+    def change(rule: RuleRecord) -> RuleRecord:
+        if rule.rule != data.rule or not rule.in_force:
+            return rule
+        return replace(rule, revoked_by=data.by, revoked_time=event.time, revoked_answer=data.answer)
+
+    return replace(state, rules=[change(rule) for rule in state.rules])
 
 
 def _delivered(state: AsksState, ask: str, sequence: int) -> AsksState:

@@ -69,6 +69,24 @@ class PlanProposed(Data, frozen=True, kw_only=True):
     tool: str | None = None
 
 
+class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A registered device's word for an answer: `mac` is `signing.answer_mac`, 64 hex digits; `nonce` 16 bytes as hex."""
+
+    device: str
+    time: str
+    nonce: str
+    mac: str
+
+
+class SessionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person allowed once and for all in a session: a tool, and of commands those that match one of the globs."""
+
+    rule: str
+    """The name that decisions by this rule carry."""
+    tool: str
+    command: list[str] = []
+
+
 class AskWithdrawn(Data, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "ask.withdrawn"
     ask: str
@@ -88,6 +106,10 @@ class AskRouted(Data, frozen=True, kw_only=True):
     expires_at: str | None = None
     on_expiry: Literal["allow", "deny"] = "deny"
     quorum: int = 1
+    role: str | None = None
+    """The lowest role that may answer, None for whoever may answer at all."""
+    signed: bool = False
+    """Whether an answer needs a registered device's signature."""
 
 
 class AskVoted(Data, frozen=True, kw_only=True):
@@ -96,6 +118,7 @@ class AskVoted(Data, frozen=True, kw_only=True):
     answer: str
     by: str
     behaviour: Behaviour
+    signature: Signature | None = None
 
 
 class AnswerRejected(Data, frozen=True, kw_only=True):
@@ -107,7 +130,11 @@ class AnswerRejected(Data, frozen=True, kw_only=True):
 
 
 class AskDecided(Data, frozen=True, kw_only=True):
-    """The decision. `by` is a person's actor name or `policy`; `rule` names the rule that decided."""
+    """The decision. `by` is a person's actor name or `policy`; `rule` names the rule that decided.
+
+    `remembers` is a rule that it makes for the session: the agent is told of this once alone, and what the rule covers
+    is allowed without asking until the rule is revoked.
+    """
 
     TYPE: ClassVar[str] = "ask.decided"
     ask: str
@@ -121,7 +148,18 @@ class AskDecided(Data, frozen=True, kw_only=True):
     answers: dict[str, Json] | None = None
     message: str | None = None
     interrupt: bool = False
-    signature: str | None = None
+    signature: Signature | None = None
+    remembers: SessionRule | None = None
+
+
+class AskRevoked(Data, frozen=True, kw_only=True):
+    """The rule that this ask's decision made for the session no longer holds."""
+
+    TYPE: ClassVar[str] = "ask.revoked"
+    ask: str
+    rule: str
+    answer: str
+    by: str
 
 
 class AskExpired(Data, frozen=True, kw_only=True):

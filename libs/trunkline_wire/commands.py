@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final, Literal
 import msgspec
 
 from trunkline_wire._base import Data, tagged_family
-from trunkline_wire.asks import Behaviour
+from trunkline_wire.asks import Behaviour, Signature
 from trunkline_wire.blocks import Block, Json
 from trunkline_wire.events import Source
 from trunkline_wire.session import SessionOptions, Thinking
@@ -171,7 +171,11 @@ def make_command(args: Data, *, id: str, session: str, time: str, **fields: Any)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An answer to an ask. Repeating it with the same id gets the same outcome."""
+    """An answer to an ask. Repeating it with the same id gets the same outcome.
+
+    `revoke` takes back the session's rule that the ask's decision made. `source` counts only from the gateway, which has
+    checked the signature if it names a device there.
+    """
 
     id: str
     session: str
@@ -184,6 +188,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     answers: dict[str, Json] | None = None
     message: str | None = None
     interrupt: bool = False
+    revoke: bool = False
+    signature: Signature | None = None
     source: Source | None = None
 
 

@@ -57,6 +57,11 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "already_decided": ErrorCode(_S.CONFLICT, "Another answer was first."),
     "withdrawn": ErrorCode(_S.GONE, "The agent no longer asks."),
     "bad_answer": ErrorCode(_S.BAD_REQUEST, "The answer does not fit what was asked."),
+    "already_voted": ErrorCode(
+        _S.CONFLICT, "The same person has allowed it already; somebody else has to allow it too."
+    ),
+    "signature_required": ErrorCode(_S.FORBIDDEN, "The policy wants the answer signed by a registered device."),
+    "unknown_rule": ErrorCode(_S.NOT_FOUND, "The session has no such rule, or it was revoked."),
     # the log
     "log_unavailable": ErrorCode(_S.SERVICE_UNAVAILABLE, "The NATS server can't be reached."),
     "log_unwritable": ErrorCode(_S.INSUFFICIENT_STORAGE, "The log takes no writes: its disk may be full."),

@@ -22,6 +22,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     actor: str
     via: str | None = None
     route: str | None = None
+    role: str | None = None
+    """On answers: the role that the gateway knows the actor by."""
+    device: str | None = None
+    """On answers: the registered device whose signature the gateway has checked."""
 
 
 class AgentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,6 +136,7 @@ PERMISSION_EVENTS: Final[tuple[type[Data], ...]] = (
     asks.AnswerRejected,
     asks.AskDecided,
     asks.AskExpired,
+    asks.AskRevoked,
 )
 TEAM_EVENTS: Final[tuple[type[Data], ...]] = (
     team.TeamCreated,

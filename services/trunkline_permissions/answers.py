@@ -1,26 +1,34 @@
-"""What becomes of an answer: a decision, a vote, or a refusal with a code. Pure."""
+"""What becomes of an answer: a decision, a vote, a revocation, or a refusal with a code. Pure."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final, get_args
 
 import msgspec
 
-from trunkline_fold.asks import AskRecord
+from trunkline_fold.asks import AskRecord, RuleRecord
+from trunkline_fold.policy import Role
+from trunkline_fold.session_rules import rule_name, suggested
 from trunkline_wire import Answer, Data, TrunklineError
 from trunkline_wire.asks import (
     AnswerRejected,
     AskDecided,
     AskOption,
+    AskRevoked,
     AskVoted,
     PermissionRequested,
     PlanProposed,
     Question,
     QuestionAsked,
+    Signature,
 )
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.events import Source
 
 GATEWAY = "gateway"
-"""The NATS user whose word on who answered counts."""
+"""The NATS user whose word on who answered counts: actor, role, and the device that signed."""
+
+_ROLES: Final[tuple[str, ...]] = get_args(Role)
+"""The roles, the lowest first."""
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +46,12 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
             return self.answer.source
         return Source(actor=self.user, via="nats")
 
+    @property
+    def signature(self) -> Signature | None:
+        """The answer's signature, where the gateway has checked it."""
+        signature = self.answer.signature
+        return signature if signature is not None and signature.device == self.source.device else None
+
 
 def is_repeated(record: AskRecord | None, answer: Answer) -> bool:
     """Whether this answer's id has its outcome already: then nothing more is written."""
@@ -49,17 +63,55 @@ def is_repeated(record: AskRecord | None, answer: Answer) -> bool:
     return answer.id in known
 
 
-def judge(record: AskRecord | None, given: Given) -> Data:
-    """The event that answers the answer: ask.decided, ask.voted (below a quorum), or answer.rejected."""
+def judge(record: AskRecord | None, given: Given, rules: Sequence[RuleRecord] = ()) -> Data:
+    """The event that answers the answer: ask.decided, ask.voted (below a quorum), ask.revoked, or answer.rejected.
+
+    `rules` are the session's own.
+    """
     answer = given.answer
     try:
+        if answer.revoke:
+            return _revoked(given, rules)
         if record is None:
             raise TrunklineError("unknown_ask", f"the session has no ask {answer.ask!r}")
         check_open(record)
+        check_right(record, given)
         check_answer(record.requested, answer)
         return _counted(record, given)
     except TrunklineError as error:
         return AnswerRejected(ask=answer.ask, answer=answer.id, error=ErrorInfo.of(error))
+
+
+def check_right(record: AskRecord, given: Given) -> None:
+    """Raises `forbidden` for a role below the one that the policy wants, `signature_required` for an unsigned answer."""
+    routed, role = record.routed, given.source.role
+    if routed is None:
+        return
+    needed = routed.role
+    if needed is not None and (role not in _ROLES or _ROLES.index(role) < _rank(needed)):
+        raise TrunklineError(
+            "forbidden",
+            f"rule {routed.rule!r} wants an answer of the role {needed!r}, yours is {role or 'unknown'!r}",
+            needs=needed,
+            role=role,
+        )
+    if routed.signed and given.signature is None:
+        raise TrunklineError(
+            "signature_required", f"rule {routed.rule!r} wants an answer that a registered device has signed"
+        )
+
+
+def _rank(role: str) -> int:
+    """A role that this version does not know is above all that it knows."""
+    return _ROLES.index(role) if role in _ROLES else len(_ROLES)
+
+
+def _revoked(given: Given, rules: Sequence[RuleRecord]) -> Data:
+    answer = given.answer
+    name = rule_name(answer.ask)
+    if not any(rule.rule == name and rule.in_force for rule in rules):
+        raise TrunklineError("unknown_rule", f"the session has no rule {name!r} in force", rule=name)
+    return AskRevoked(ask=answer.ask, rule=name, answer=answer.id, by=given.source.actor)
 
 
 def check_open(record: AskRecord) -> None:
@@ -146,11 +198,17 @@ def _counted(record: AskRecord, given: Given) -> Data:
     answer, actor = given.answer, given.source.actor
     quorum = record.routed.quorum if record.routed else 1
     if answer.behaviour != "deny" and quorum > 1:
+        if answer.updated_input is not None or answer.rule_updates is not None:
+            raise _bad(f"{quorum} people have to allow it as it was asked: no updated_input, no rule_updates")
         voters = {vote.by for vote in record.votes}
         if actor in voters:
-            raise _bad(f"{actor} has voted already; {quorum} different people have to allow it")
+            raise TrunklineError(
+                "already_voted", f"{actor} has voted already; {quorum} different people have to allow it", quorum=quorum
+            )
         if len(voters) + 1 < quorum:
-            return AskVoted(ask=answer.ask, answer=answer.id, by=actor, behaviour=answer.behaviour)
+            return AskVoted(
+                ask=answer.ask, answer=answer.id, by=actor, behaviour=answer.behaviour, signature=given.signature
+            )
     return AskDecided(
         ask=answer.ask,
         behaviour=answer.behaviour,
@@ -162,7 +220,14 @@ def _counted(record: AskRecord, given: Given) -> Data:
         answers=answer.answers,
         message=answer.message,
         interrupt=answer.interrupt,
+        signature=given.signature,
+        remembers=suggested(record.requested, answer.option) if _lasts(answer) else None,
     )
+
+
+def _lasts(answer: Answer) -> bool:
+    """Whether an answer may make a rule. One that changes the input or the agent's own rules is the agent's to keep."""
+    return answer.behaviour != "deny" and answer.rule_updates is None and answer.updated_input is None
 
 
 def _bad(why: str) -> TrunklineError:

@@ -14,6 +14,7 @@ from trunkline_bus.connection import Bus
 from trunkline_bus.feed import Feed
 from trunkline_bus.projection import Projection
 from trunkline_permissions.decider import SERVICE, Decider
+from trunkline_permissions.host import OwnHost
 from trunkline_permissions.policy_file import PolicyFile, record_policy
 from trunkline_permissions.remembered import remember
 from trunkline_permissions.settings import PermissionsSettings
@@ -39,12 +40,13 @@ async def run_app(service: Service[PermissionsSettings]) -> None:
 @asynccontextmanager
 async def permissions(bus: Bus, settings: PermissionsSettings) -> AsyncGenerator[tuple[Decider, PolicyFile]]:
     """The parts at work while the block runs, on a bus that is given: also for tests."""
-    policy = PolicyFile(settings.policy_path, settings.home)
+    policy = PolicyFile(settings.policy_path, settings.home, Path.home())
     policy.refresh()
     clock = ServerClock()
     await clock.read(bus)
     feed = Feed(bus, subjects.EVENTS, FILTERS, urgent=[subjects.ALL_ASKS, subjects.ALL_PERMISSIONS])
-    decider = Decider(bus, feed, policy, clock, await remember(bus), user_home=str(Path.home()))
+    host = OwnHost(settings.home)
+    decider = Decider(bus, feed, policy, clock, await remember(bus), host=host)
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(decider.run(), name="decider"),

@@ -20,10 +20,11 @@ from trunkline_bus.feed import Feed
 from trunkline_bus.reader import Reader, read_session
 from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AskRecord
-from trunkline_fold.policy import Ruling, decide
+from trunkline_fold.policy import Circumstances, Ruling, decide
 from trunkline_permissions.answers import Given
 from trunkline_permissions.desk import Desk
-from trunkline_permissions.plan import Step, next_expiry, next_step
+from trunkline_permissions.host import OwnHost
+from trunkline_permissions.plan import Step, arrived, next_expiry, next_step
 from trunkline_permissions.policy_file import PolicyFile
 from trunkline_permissions.remembered import Remembered
 from trunkline_permissions.view import fold_stored, session_of
@@ -45,7 +46,14 @@ class Decider:
     """`run` decides until it is cancelled. `ready` is set once the backlog is read. `feed` has the filters of the asks."""
 
     def __init__(
-        self, bus: Bus, feed: Feed, policy: PolicyFile, clock: ServerClock, start: Remembered, *, user_home: str
+        self,
+        bus: Bus,
+        feed: Feed,
+        policy: PolicyFile,
+        clock: ServerClock,
+        start: Remembered,
+        *,
+        host: OwnHost,
     ) -> None:
         self.ready = asyncio.Event()
         self.desks = dict(start.desks)
@@ -55,7 +63,7 @@ class Decider:
         self._feed = feed
         self._policy = policy
         self._clock = clock
-        self._user_home = user_home
+        self._host = host
         self._writer = DerivedWriter(bus, SERVICE)
         self._given: dict[str, list[Given]] = {}
         self._ruled: dict[str, set[str]] = {}
@@ -280,14 +288,16 @@ class Decider:
             del self._given[session]
 
     def _ruling(self, desk: Desk, record: AskRecord) -> Ruling:
-        return decide(
-            self._policy.policy,
-            record,
+        circumstances = Circumstances(
             adapter=desk.adapter or "",
             cwd=desk.cwd,
-            home=self._user_home,
+            home=self._policy.user_home,
+            moment=arrived(desk, record),
             workspace=desk.workspace,
+            cost_usd=desk.spending.usd,
+            real=self._host.looker(desk.host),
         )
+        return decide(self._policy.policy, record, circumstances)
 
     def _arrived(self, session: str) -> set[str]:
         desk = self.desks.get(session)

@@ -8,20 +8,22 @@ from msgspec.structs import replace
 
 from trunkline_fold import asks
 from trunkline_fold.asks import AskRecord, AsksState, fold_asks
+from trunkline_fold.spending import FACTS as SPENDING_FACTS
+from trunkline_fold.spending import Spending, fold_spending
 from trunkline_permissions.answers import is_repeated
 from trunkline_wire import Answer, Event, encode, timestamp
 from trunkline_wire.asks import AskDecided, AskDelivered
 from trunkline_wire.session import SessionClaimed, SessionClosed, SessionCreated, SessionErased
 from trunkline_wire.subjects import Channel
 
-VERSION: Final = asks.VERSION + 0
+VERSION: Final = asks.VERSION + 1
 """Of the desk as it is stored: rises with the fold of the asks in it; the number added rises with the desk's own."""
 
 MAX_LATE: Final = 100
 """Late answers remembered a session, the newest."""
 
 FACTS: Final = frozenset(
-    kind.TYPE for kind in (SessionCreated, SessionClaimed, SessionClosed, SessionErased, AskDelivered)
+    kind.TYPE for kind in (SessionCreated, SessionClaimed, SessionClosed, SessionErased, AskDelivered, *SPENDING_FACTS)
 )
 """The types of facts that matter here; all others need not even be decoded."""
 
@@ -34,6 +36,8 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
     adapter: str | None = None
     cwd: str = "/"
     workspace: str | None = None
+    host: str | None = None
+    spending: Spending = Spending()
     erased: bool = False
     arrived: dict[str, str] = {}
     """When the server stored each open ask (RFC 3339): expiry counts from there."""
@@ -47,7 +51,9 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
 
     def answered(self, answer: Answer) -> bool:
         """Whether this answer's id has its outcome already: then nothing more is written."""
-        return answer.id in self.late or is_repeated(self.record(answer.ask), answer)
+        if answer.id in self.late or any(rule.revoked_answer == answer.id for rule in self.asks.rules):
+            return True
+        return is_repeated(self.record(answer.ask), answer)
 
     def record(self, ask: str) -> AskRecord | None:
         """The ask of this id, open or ended (old ended ones are forgotten)."""
@@ -75,10 +81,12 @@ def fold_desk(desk: Desk, event: Event, sequence: int, channel: Channel | None, 
     if folded.asks is not desk.asks.asks:
         arrived = {ask.ask: desk.arrived.get(ask.ask) or timestamp(stored) for ask in folded.open}
         desk = replace(desk, arrived=arrived)
-    desk = replace(desk, asks=folded)
+    desk = replace(desk, asks=folded, spending=fold_spending(desk.spending, event))
     match event.data:
         case SessionCreated() as data:
-            return replace(desk, adapter=data.adapter, cwd=data.cwd, workspace=data.workspace)
+            return replace(desk, adapter=data.adapter, cwd=data.cwd, workspace=data.workspace, host=data.host)
+        case SessionClaimed() as data:
+            return replace(desk, host=data.host)
         case AskDecided(answer=str(answer)) as data:
             record = folded.asks.get(data.ask)
             if record is None or record.decision is None or record.decision.answer != answer:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from trunkline_fold.asks import AskRecord
+from trunkline_fold.asks import AskRecord, RuleRecord
 from trunkline_fold.policy import Ruling
+from trunkline_fold.session_rules import covering
 from trunkline_permissions.answers import Given, judge
 from trunkline_permissions.desk import Desk
 from trunkline_wire import Data, parse_time, subjects, timestamp
@@ -15,8 +16,8 @@ from trunkline_wire.events import Source
 
 POLICY = "policy"
 DEFAULT_RULE = "default"
-ROUTED, EXPIRED = 0, 1
-"""Which result of an ask's event: what the policy said, or its expiry."""
+ROUTED, EXPIRED, REMEMBERED = 0, 1, 2
+"""Which result of an ask's event: what the policy said, its expiry, or what a rule of the session said."""
 
 Judge = Callable[[Desk, AskRecord], Ruling]
 
@@ -39,9 +40,17 @@ def next_step(desk: Desk, given: Sequence[Given], now: dt.datetime, ruling: Judg
     if not desk.exists:
         return None
     for record in desk.asks.open:
-        if record.ask in ruled or record.routed is not None:
+        remembered = covering(desk.asks.rules, record.requested)
+        if record.routed is not None:
+            if remembered is not None and _plain(record):
+                return _remembered(record, remembered)
             continue
-        step = policy_step(record, ruling(desk, record), parse_time(desk.arrived.get(record.ask, record.time)))
+        if record.ask in ruled and remembered is None:
+            continue
+        said = ruling(desk, record)
+        if remembered is not None and said.plain:
+            return _remembered(record, remembered)
+        step = policy_step(record, said, arrived(desk, record))
         if step is not None:
             return step
         ruled.add(record.ask)
@@ -55,7 +64,7 @@ def next_step(desk: Desk, given: Sequence[Given], now: dt.datetime, ruling: Judg
         if due is not None and expires_at(due) <= _moment(answer.time_ns):
             return _expiry(due)
         return Step(
-            data=judge(desk.record(answer.answer.ask), answer),
+            data=judge(desk.record(answer.answer.ask), answer, desk.asks.rules),
             src=(subjects.COMMANDS, answer.sequence, 0),
             cause=answer.answer.id,
             source=answer.source,
@@ -76,7 +85,7 @@ def policy_step(record: AskRecord, ruling: Ruling, asked: dt.datetime) -> Step |
             message=ruling.message,
         )
         return Step(data=data, src=src, cause=cause, source=Source(actor=POLICY))
-    if ruling.expires_after is None and ruling.quorum == 1:
+    if ruling.expires_after is None and ruling.plain:
         return None
     expiry = None if ruling.expires_after is None else asked + dt.timedelta(seconds=ruling.expires_after)
     routed = AskRouted(
@@ -86,8 +95,30 @@ def policy_step(record: AskRecord, ruling: Ruling, asked: dt.datetime) -> Step |
         expires_at=None if expiry is None else timestamp(expiry),
         on_expiry=ruling.on_expiry,
         quorum=ruling.quorum,
+        role=ruling.role,
+        signed=ruling.signed,
     )
     return Step(data=routed, src=src, cause=cause, source=Source(actor=POLICY))
+
+
+def arrived(desk: Desk, record: AskRecord) -> dt.datetime:
+    """When the server stored the ask."""
+    return parse_time(desk.arrived.get(record.ask, record.time))
+
+
+def _plain(record: AskRecord) -> bool:
+    """Whether whoever may answer at all may answer this ask alone."""
+    routed = record.routed
+    return routed is None or (routed.quorum == 1 and routed.role is None and not routed.signed)
+
+
+def _remembered(record: AskRecord, rule: RuleRecord) -> Step:
+    """What a person allowed for good is allowed again, in the rule's name."""
+    data = AskDecided(
+        ask=record.ask, behaviour="allow", by=POLICY, rule=rule.rule, option=_option(record.requested, "allow")
+    )
+    src = (subjects.EVENTS, record.sequence, REMEMBERED)
+    return Step(data=data, src=src, cause=record.event, source=Source(actor=POLICY))
 
 
 def next_expiry(desk: Desk) -> dt.datetime | None:

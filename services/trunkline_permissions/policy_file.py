@@ -20,13 +20,14 @@ class PolicyFile:
     A missing file is the default policy: agents are kept off Trunkline itself, people decide the rest.
     """
 
-    def __init__(self, path: Path, state_dir: Path) -> None:
+    def __init__(self, path: Path, state_dir: Path, user_home: Path) -> None:
         self.path = path
-        self._state_dir = str(state_dir)
+        self.state_dir = str(state_dir)
+        self.user_home = str(user_home)
         self._seen: tuple[int, int] | None = (0, 0)
         self.text = ""
         self.problem: str | None = None
-        self.policy: Policy = parse_policy("", state_dir=self._state_dir)
+        self.policy: Policy = parse_policy("", state_dir=self.state_dir)
 
     def refresh(self) -> bool:
         """Look at the file; True if another policy is in force now. A file with a mistake changes nothing."""
@@ -36,7 +37,7 @@ class PolicyFile:
         self._seen = stamp
         try:
             text = "" if stamp is None else self.path.read_text(encoding="utf-8")
-            policy = parse_policy(text, state_dir=self._state_dir)
+            policy = parse_policy(text, state_dir=self.state_dir)
         except (OSError, UnicodeDecodeError, TrunklineError) as error:
             self.problem = f"{str(self.path)!r} is not used: {error}; the policy before it stays in force"
             log.error("policy_refused", extra={"path": str(self.path), "error": str(error)})  # noqa: TRY400 - the text says it all
@@ -59,7 +60,11 @@ class PolicyFile:
 
 
 async def record_policy(bus: Bus, source: PolicyFile) -> None:
-    """Append the version in force to the audit, unless it is the last one there."""
+    """Append the version in force to the audit, unless it is the last one there.
+
+    With it goes what its reading depends on: the file, the state directory that its first rules protect, and what `~`
+    stands for in it.
+    """
     subject = subjects.system(KIND)
     there = await direct.last(bus, subjects.SYSTEM, subject)
     if there is not None and decode_json(there.raw).get("details", {}).get("version") == source.policy.version:
@@ -69,7 +74,14 @@ async def record_policy(bus: Bus, source: PolicyFile) -> None:
         kind=KIND,
         time=timestamp(),
         actor="permissions",
-        details={"version": source.policy.version, "text": source.text},
+        details={
+            "version": source.policy.version,
+            "text": source.text,
+            "path": str(source.path),
+            "state_dir": source.state_dir,
+            "user_home": source.user_home,
+        },
     )
-    # Replicas read the same file at the same time: the server keeps one of their records.
-    await bus.js.publish(subject, encode(record), headers={"Nats-Msg-Id": f"policy-{source.policy.version}"})
+    # Replicas read the same file at the same time: of records behind the same one the server keeps the first.
+    behind = 0 if there is None else there.sequence
+    await bus.js.publish(subject, encode(record), headers={"Nats-Msg-Id": f"policy-{source.policy.version}-{behind}"})

@@ -123,8 +123,9 @@ class _Bench:
 
     def _check_code(self, sequence: int, ask: str, answer: str, code: str, end: End | None) -> None:
         if code == "bad_answer":
-            # Also a second vote of the same person is one.
-            self._fault(answer not in self._bad and not self._votes[ask], f"{sequence}: a good answer was called bad")
+            self._fault(answer not in self._bad, f"{sequence}: a good answer was called bad")
+        elif code == "already_voted":
+            self._fault(not self._votes[ask], f"{sequence}: a first vote was called a second one")
         elif end is None or code not in TOLD[end.how]:
             self._fault(True, f"{sequence}: told {code} of {ask}, which is {end.how if end else 'open'}")
 

@@ -69,7 +69,7 @@ class Stage:
             ask=ask,
             behaviour=behaviour,
             time=timestamp(),
-            source=Source(actor=actor, via="web"),
+            source=fields.pop("source", None) or Source(actor=actor, via="web"),
             **fields,
         )
         await self.bus.js_cmd.publish(subjects.answer(self.session, "gateway"), encode(given))

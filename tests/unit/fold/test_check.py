@@ -3,11 +3,20 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from trunkline_fold.check import Violation, check_session
 from trunkline_testkit.logs import Log
 from trunkline_wire import Data, ErrorInfo, subjects
-from trunkline_wire.asks import AskDecided, AskDelivered, AskExpired, AskRouted, AskWithdrawn, PermissionRequested
+from trunkline_wire.asks import (
+    AskDecided,
+    AskDelivered,
+    AskExpired,
+    AskRouted,
+    AskVoted,
+    AskWithdrawn,
+    PermissionRequested,
+)
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.session import Capabilities, SessionClosed, SessionErased, SessionInitialized, SessionStatus
 from trunkline_wire.turn import MessageAssistant, MessageUser, ToolCompleted, ToolStarted, TurnCompleted, TurnStarted
@@ -165,8 +174,8 @@ def same_source(log: Log) -> None:
 
 def source_behind(log: Log) -> None:
     log.agent(ASKED)
-    log.permission(AskRouted(ask="ask_1", policy="p"), src=("EVENTS", 4, 0))
-    log.permission(ALLOW, src=("EVENTS", 3, 0))
+    log.permission(AskVoted(ask="ask_1", answer="cmd_1", by="ann", behaviour="allow"), src=("COMMANDS", 4, 0))
+    log.permission(ALLOW, src=("COMMANDS", 3, 0))
 
 
 def decided_for_a_dead_agent(log: Log) -> None:
@@ -345,3 +354,12 @@ def test_an_event_of_another_session_does_not_belong_here() -> None:
     log = started()
     log.agent(SessionStatus(status=None), session="ses_" + "f" * 32)
     assert numbers(log) == {2}
+
+
+def test_asks_may_end_in_another_order_than_they_began() -> None:
+    log = started()
+    log.agent(ASKED)
+    log.agent(replace(ASKED, ask="ask_2"))
+    log.permission(AskRouted(ask="ask_2", policy="p"), src=("EVENTS", 5, 0))
+    log.permission(ALLOW, src=("EVENTS", 4, 2))
+    assert found(log) == []

@@ -1,12 +1,13 @@
 """Rulings: first match wins; rules that allow are read narrowly, rules that deny widely."""
 
+import datetime as dt
 import hashlib
 from typing import Any
 
 import pytest
 
 from trunkline_fold.asks import AskRecord, AsksState, fold_asks
-from trunkline_fold.policy import Policy, Ruling, decide, parse_policy
+from trunkline_fold.policy import Circumstances, Policy, Ruling, decide, parse_policy
 from trunkline_testkit.logs import Log
 from trunkline_wire import Data, TrunklineError
 from trunkline_wire.asks import PermissionRequested, PlanProposed, QuestionAsked
@@ -25,8 +26,13 @@ def policy(text: str = "") -> Policy:
     return parse_policy(text, state_dir=STATE_DIR)
 
 
-def rule(policy_: Policy, data: Data, *, adapter: str = "demo", workspace: str | None = None) -> Ruling:
-    return decide(policy_, record_of(data), adapter=adapter, cwd=CWD, home="/home/dev", workspace=workspace)
+# a Friday, ten o'clock in London
+MOMENT = dt.datetime(2026, 11, 27, 10, 0, tzinfo=dt.UTC)
+
+
+def rule(policy_: Policy, data: Data, *, adapter: str = "demo", **about: Any) -> Ruling:
+    circumstances: dict[str, Any] = {"adapter": adapter, "cwd": CWD, "home": "/home/dev", "moment": MOMENT, **about}
+    return decide(policy_, record_of(data), Circumstances(**circumstances))
 
 
 def ask(name: str = "Bash", kind: Any = "execute", **tool_input: Any) -> PermissionRequested:
@@ -321,6 +327,11 @@ def test_the_example_in_the_modules_text_is_a_policy() -> None:
     assert module.__doc__ is not None
     example = "\n".join(line for line in module.__doc__.splitlines() if line.startswith("    "))
     parsed = policy(example)
-    assert [r.name for r in parsed.rules if not r.name.startswith("trunkline")] == ["tests", "secrets", "at night"]
-    assert rule(parsed, run("pytest -q")).rule == "tests"
+    assert [r.name for r in parsed.rules if not r.name.startswith("trunkline")] == [
+        "tests",
+        "secrets",
+        "two for what can't be undone",
+        "at night",
+    ]
+    assert rule(parsed, run("pytest -q"), cost_usd=1.0).rule == "tests"
     assert rule(parsed, ask("Read", "read", file_path="/home/dev/.ssh/id")).message == "Keys stay here."

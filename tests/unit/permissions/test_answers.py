@@ -3,14 +3,16 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from trunkline_fold.asks import AskRecord, PermissionAsk, PlanAsk, QuestionAsk
+from trunkline_fold.asks import AskRecord, PermissionAsk, PlanAsk, QuestionAsk, RuleRecord
 from trunkline_permissions.answers import Given, is_repeated, judge
 from trunkline_wire import Answer, Source
 from trunkline_wire.asks import (
     AnswerRejected,
     AskDecided,
     AskOption,
+    AskRevoked,
     AskRouted,
     AskVoted,
     PermissionRequested,
@@ -18,6 +20,7 @@ from trunkline_wire.asks import (
     Question,
     QuestionAsked,
     QuestionOption,
+    Signature,
 )
 
 SESSION, ASK = "ses_" + "0" * 32, "ask_" + "0" * 32
@@ -58,9 +61,8 @@ def plan() -> AskRecord:
 
 
 def given(behaviour: Any, *, user: str = "gateway", actor: str = "ann", id: str = "cmd_1", **fields: Any) -> Given:
-    answer = Answer(
-        id=id, session=SESSION, ask=ASK, behaviour=behaviour, time=ABOUT["time"], source=Source(actor=actor), **fields
-    )
+    about: dict[str, Any] = {"source": Source(actor=actor), **fields}
+    answer = Answer(id=id, session=SESSION, ask=ASK, behaviour=behaviour, time=ABOUT["time"], **about)
     return Given(answer=answer, sequence=9, time_ns=0, user=user)
 
 
@@ -141,9 +143,90 @@ def test_below_a_quorum_an_approval_is_a_vote_and_a_denial_is_the_end() -> None:
     ann = AskVoted(ask=ASK, answer="cmd_0", by="ann", behaviour="allow")
     first = judge(permission(routed=routed), given("allow"))
     assert first == AskVoted(ask=ASK, answer="cmd_1", by="ann", behaviour="allow")
-    assert isinstance(judge(permission(routed=routed, votes=[ann]), given("allow")), AnswerRejected)
+    again = judge(permission(routed=routed, votes=[ann]), given("allow"))
+    assert isinstance(again, AnswerRejected)
+    assert again.error.code == "already_voted"
     assert isinstance(judge(permission(routed=routed, votes=[ann]), given("allow", actor="bob")), AskDecided)
     assert isinstance(judge(permission(routed=routed), given("deny")), AskDecided)
+
+
+@pytest.mark.parametrize("changed", [{"updated_input": {"command": "rm"}}, {"rule_updates": [{}]}])
+def test_what_two_have_to_allow_neither_may_change(changed: dict[str, Any]) -> None:
+    rejected = judge(permission(routed=AskRouted(ask=ASK, policy="p", quorum=2)), given("allow", **changed))
+    assert isinstance(rejected, AnswerRejected)
+    assert rejected.error.code == "bad_answer"
+
+
+@pytest.mark.parametrize("behaviour", ["allow", "deny"])
+@pytest.mark.parametrize(
+    ("needed", "role", "code"),
+    [
+        ("owner", "owner", None),
+        ("owner", "approver", "forbidden"),
+        ("approver", "owner", None),
+        ("approver", "participant", "forbidden"),
+        ("owner", None, "forbidden"),
+        ("owner", "emperor", "forbidden"),
+        ("emperor", "owner", "forbidden"),
+    ],
+)
+def test_a_role_below_the_policys_is_refused(behaviour: str, needed: str, role: str | None, code: str | None) -> None:
+    record = permission(routed=AskRouted(ask=ASK, policy="p", rule="r", role=needed))
+    said = judge(record, given(behaviour, source=Source(actor="ann", via="web", role=role)))
+    assert (said.error.code if isinstance(said, AnswerRejected) else None) == code
+
+
+def test_a_role_counts_only_from_the_gateway() -> None:
+    record = permission(routed=AskRouted(ask=ASK, policy="p", rule="r", role="owner"))
+    said = judge(record, given("allow", user="script", source=Source(actor="ann", role="owner")))
+    assert isinstance(said, AnswerRejected)
+    assert said.error.code == "forbidden"
+
+
+SIGNATURE = Signature(device="phone", time="2026-11-27T10:00:00Z", nonce="0" * 32, mac="0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("user", "device", "signature", "accepted"),
+    [
+        ("gateway", "phone", SIGNATURE, True),
+        ("gateway", None, SIGNATURE, False),
+        ("gateway", "laptop", SIGNATURE, False),
+        ("gateway", "phone", None, False),
+        ("script", "phone", SIGNATURE, False),
+    ],
+)
+def test_a_signature_counts_where_the_gateway_names_its_device(
+    user: str, device: str | None, signature: Signature | None, accepted: bool
+) -> None:
+    record = permission(routed=AskRouted(ask=ASK, policy="p", rule="r", signed=True))
+    source = Source(actor="ann", via="web", device=device)
+    said = judge(record, given("allow", user=user, source=source, signature=signature))
+    if accepted:
+        assert isinstance(said, AskDecided)
+        assert said.signature == SIGNATURE
+    else:
+        assert isinstance(said, AnswerRejected)
+        assert said.error.code == "signature_required"
+
+
+def test_a_signature_that_nobody_asked_for_is_kept_if_it_was_checked() -> None:
+    checked = judge(permission(), given("allow", source=Source(actor="ann", device="phone"), signature=SIGNATURE))
+    unchecked = judge(permission(), given("allow", signature=SIGNATURE))
+    assert isinstance(checked, AskDecided)
+    assert isinstance(unchecked, AskDecided)
+    assert (checked.signature, unchecked.signature) == (SIGNATURE, None)
+
+
+def test_a_rule_of_the_session_is_taken_back_once() -> None:
+    rule = RuleRecord(rule=f"session-{'0' * 12}", ask=ASK, tool="Bash", by="ann", time="2026-11-27T10:00:00Z")
+    decided = permission(status="decided", ended_sequence=7)
+    said = judge(decided, given("deny", revoke=True, actor="bob"), [rule])
+    assert said == AskRevoked(ask=ASK, rule=rule.rule, answer="cmd_1", by="bob")
+    for rules in ([], [replace(rule, revoked_by="bob")]):
+        again = judge(decided, given("deny", revoke=True), rules)
+        assert isinstance(again, AnswerRejected)
+        assert again.error.code == "unknown_rule"
 
 
 def test_an_answer_is_repeated_when_its_id_has_an_outcome() -> None:

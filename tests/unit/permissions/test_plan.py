@@ -3,15 +3,27 @@
 import datetime as dt
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
 from trunkline_fold.asks import AskRecord
 from trunkline_fold.policy import Ruling
 from trunkline_permissions.answers import Given
 from trunkline_permissions.desk import Desk, decode_desk, encode_desk, fold_desk
 from trunkline_permissions.plan import Judge, Step, next_expiry, next_step
 from trunkline_wire import Answer, Data, make_event, timestamp
-from trunkline_wire.asks import AskDecided, AskExpired, AskOption, AskRouted, AskWithdrawn, PermissionRequested
-from trunkline_wire.session import SessionCreated, SessionErased
+from trunkline_wire.asks import (
+    AskDecided,
+    AskExpired,
+    AskOption,
+    AskRouted,
+    AskWithdrawn,
+    PermissionRequested,
+    SessionRule,
+)
+from trunkline_wire.session import SessionClaimed, SessionCreated, SessionErased
 from trunkline_wire.subjects import Channel
+from trunkline_wire.work import UsageUpdated
 
 SESSION, ASK = "ses_" + "0" * 32, "ask_" + "0" * 32
 BEGIN = dt.datetime(2026, 11, 27, 10, 0, 0, tzinfo=dt.UTC)
@@ -129,3 +141,57 @@ def test_a_desk_that_was_stored_folds_on_like_the_original() -> None:
     kept = decode_desk(encode_desk(made))
     assert kept == made
     assert kept.arrived == {ASK: "2026-11-27T10:00:00.000000Z"}
+
+
+RULE = SessionRule(rule="session-0", tool="Bash")
+SECOND = "ask_" + "1" * 32
+REMEMBERED = (CREATED, ASKED, AskDecided(ask=ASK, behaviour="allow", by="ann", remembers=RULE))
+
+
+def test_what_was_allowed_for_good_is_allowed_again_in_the_rules_name() -> None:
+    found = step(
+        desk(*REMEMBERED, replace(ASKED, ask=SECOND)), judge=lambda *_: Ruling(action="ask", policy_version="v")
+    )
+    assert found is not None
+    assert found.data == AskDecided(ask=SECOND, behaviour="allow", by="policy", rule="session-0", option="y")
+    assert found.src == ("EVENTS", 4, 2)
+
+
+@pytest.mark.parametrize(
+    "ruling", [{"quorum": 2}, {"role": "owner"}, {"signed": True}, {"action": "deny"}, {"action": "deny", "rule": "r"}]
+)
+def test_a_rule_of_the_session_does_not_outrank_the_policy(ruling: dict[str, Any]) -> None:
+    said = Ruling(**{"action": "ask", "policy_version": "v", **ruling})
+    found = step(desk(*REMEMBERED, replace(ASKED, ask=SECOND)), judge=lambda *_: said)
+    assert found is not None
+    assert isinstance(found.data, AskRouted) or (isinstance(found.data, AskDecided) and found.data.behaviour == "deny")
+
+
+def test_a_rule_that_comes_later_allows_what_already_waits() -> None:
+    waiting = replace(ASKED, ask=SECOND)
+    before = desk(CREATED, ASKED, waiting)
+    ruled: set[str] = set()
+    plain: Judge = lambda *_: Ruling(action="ask", policy_version="v")  # noqa: E731 - a judge in a line
+    assert next_step(before, [], at(1), plain, ruled) is None
+    assert ruled == {ASK, SECOND}
+    after = desk(CREATED, ASKED, waiting, REMEMBERED[2])
+    found = next_step(after, [], at(1), plain, ruled)
+    assert found is not None
+    assert found.data == AskDecided(ask=SECOND, behaviour="allow", by="policy", rule="session-0", option="y")
+    # also one that waits for its expiry, but none that waits for two people
+    for quorum, allowed in ((1, True), (2, False)):
+        routed = AskRouted(ask=SECOND, policy="p", expires_at=timestamp(at(60)), quorum=quorum)
+        found = next_step(desk(CREATED, ASKED, waiting, routed, REMEMBERED[2]), [], at(1), plain, {SECOND})
+        assert (found is not None) is allowed
+
+
+def test_what_needs_a_role_or_a_signature_is_routed() -> None:
+    found = step(desk(CREATED, ASKED), judge=says(rule="r", role="owner", signed=True))
+    assert found is not None
+    assert found.data == AskRouted(ask=ASK, policy="v", rule="r", role="owner", signed=True)
+
+
+def test_the_desk_knows_what_the_session_cost_and_where_it_is() -> None:
+    found = desk(CREATED, UsageUpdated(total_cost_usd=1.25), SessionClaimed(worker="w", host="h2"))
+    assert (found.spending.usd, found.host) == (1.25, "h2")
+    assert decode_desk(encode_desk(found)) == found
