@@ -181,6 +181,10 @@ class Directory:
             if state is not None:
                 yield from sorted(state.asks.values(), key=_by_sequence)
 
+    def asks_of(self, session: str) -> AsksState:
+        """The fold of a session's asks and of its own rules."""
+        return self._asks.get(session) or AsksState()
+
     def ask(self, ask: str) -> AskRecord | None:
         """The ask of this id, open or ended."""
         session = self._session_of_ask.get(ask)

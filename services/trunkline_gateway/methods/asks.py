@@ -1,14 +1,19 @@
-"""`ask.*`: what waits for a decision, and deciding it."""
+"""`ask.list`, `ask.answer`, `ask.rules`, `ask.revoke`: what waits for a decision, deciding it, and taking back what was
+decided for good.
+"""
 
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
-from trunkline_fold.asks import AskRecord
+from msgspec.structs import replace
+
+from trunkline_fold.asks import AskRecord, AsksState, RejectedAnswer
 from trunkline_gateway.answers import check_answer
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Params, method
 from trunkline_gateway.sight import Sight, require_sight
-from trunkline_wire import Answer, TrunklineError, timestamp
-from trunkline_wire.asks import Behaviour
+from trunkline_wire import ERRORS, Answer, Source, TrunklineError, timestamp
+from trunkline_wire.asks import Behaviour, Signature
 from trunkline_wire.blocks import Json
 from trunkline_wire.ids import check_id, new_command_id
 
@@ -39,6 +44,7 @@ class AnswerParams(Params, frozen=True, kw_only=True):
     answers: dict[str, Json] | None = None
     message: str | None = None
     interrupt: bool = False
+    signature: Signature | None = None
     id: str | None = None
 
 
@@ -60,12 +66,30 @@ async def answer(gateway: Gateway, caller: Caller, params: AnswerParams) -> dict
         answers=params.answers,
         message=params.message,
         interrupt=params.interrupt,
-        source=caller.principal.source,
+        signature=params.signature,
+        source=answering(caller),
     )
+    return await give(gateway, ask, given)
+
+
+def answering(caller: Caller) -> Source:
+    """Who answers, and with what right: the permission service has no other word for it than the gateway's."""
+    return replace(caller.principal.source, role=caller.principal.role)
+
+
+async def give(gateway: Gateway, ask: AskRecord, given: Answer) -> dict[str, Any]:
+    """Bring an answer to the log, and wait for what becomes of it. Raises TrunklineError for one that did not win."""
     if ask.status == "open":
         check_answer(ask, given)
         await gateway.requests.answer(given)
-    return await _outcome(gateway, given)
+
+    def judged() -> dict[str, Any] | None:
+        record = gateway.directory.ask(given.ask)
+        if record is None:
+            raise TrunklineError("unknown_ask", f"the ask {given.ask!r} is no longer in the log", ask=given.ask)
+        return judge(record, given.id)
+
+    return await _outcome(gateway, given, judged)
 
 
 async def _find(gateway: Gateway, params: AnswerParams) -> AskRecord:
@@ -80,13 +104,7 @@ async def _find(gateway: Gateway, params: AnswerParams) -> AskRecord:
     return ask
 
 
-async def _outcome(gateway: Gateway, given: Answer) -> dict[str, Any]:
-    def judged() -> dict[str, Any] | None:
-        record = gateway.directory.ask(given.ask)
-        if record is None:
-            raise TrunklineError("unknown_ask", f"the ask {given.ask!r} is no longer in the log", ask=given.ask)
-        return judge(record, given.id)
-
+async def _outcome(gateway: Gateway, given: Answer, judged: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
     try:
         return await gateway.directory.until(given.session, judged, DECISION_S)
     except TimeoutError:
@@ -117,8 +135,71 @@ def judge(record: AskRecord, answer: str) -> dict[str, Any] | None:
         raise TrunklineError("withdrawn", f"the agent no longer asks ({why})", ask=record.ask)
     for rejected in record.rejected:
         if rejected.answer == answer:
-            raise TrunklineError("bad_answer", rejected.message or rejected.code, ask=record.ask, reason=rejected.code)
+            raise _refusal(rejected, record.ask)
     if any(vote.answer == answer for vote in record.votes):
         quorum = record.routed.quorum if record.routed is not None else 1
         return {"outcome": "voted", "votes": len(record.votes), "quorum": quorum, "answer": answer}
+    return None
+
+
+def _refusal(rejected: RejectedAnswer, ask: str) -> TrunklineError:
+    """What the permission service said no with. A code that this version does not know is one of a bad answer."""
+    code = rejected.code if rejected.code in ERRORS else "bad_answer"
+    return TrunklineError(code, rejected.message or rejected.code, ask=ask, reason=rejected.code)
+
+
+class Rules(Params, frozen=True, kw_only=True):
+    session: str
+
+
+@method("ask.rules", "viewer", Rules)
+async def rules(gateway: Gateway, _: Caller, params: Rules) -> dict[str, Any]:
+    """The session's own rules, which people made by allowing something for good, those that were revoked too."""
+    await gateway.directory.session(params.session)
+    return {"rules": gateway.directory.asks_of(params.session).rules}
+
+
+class Revoke(Params, frozen=True, kw_only=True):
+    session: str
+    rule: str
+    id: str | None = None
+
+
+@method("ask.revoke", "approver", Revoke, acts_as_person=True)
+async def revoke(gateway: Gateway, caller: Caller, params: Revoke) -> dict[str, Any]:
+    """Take a rule of the session back: what it allowed is asked about again. The same `id` again gets the same outcome."""
+    await gateway.directory.session(params.session)
+    known = gateway.directory.asks_of(params.session)
+    rule = next((rule for rule in known.rules if rule.rule == params.rule), None)
+    if rule is None:
+        raise TrunklineError(
+            "unknown_rule", f"the session has no rule {params.rule!r}; `ask.rules` names them", rule=params.rule
+        )
+    given = Answer(
+        id=check_id(params.id, "cmd") if params.id is not None else new_command_id(),
+        session=params.session,
+        ask=rule.ask,
+        behaviour="deny",
+        time=timestamp(),
+        revoke=True,
+        source=answering(caller),
+    )
+    if rule.in_force:
+        await gateway.requests.answer(given)
+    return await _outcome(
+        gateway, given, lambda: _revoked(gateway.directory.asks_of(params.session), params.rule, given)
+    )
+
+
+def _revoked(state: AsksState, name: str, given: Answer) -> dict[str, Any] | None:
+    rule = next((rule for rule in state.rules if rule.rule == name), None)
+    if rule is None or not rule.in_force:
+        if rule is not None and rule.revoked_answer == given.id:
+            return {"rule": rule, "answer": given.id}
+        by = "" if rule is None else f" by {rule.revoked_by}"
+        raise TrunklineError("unknown_rule", f"the rule {name!r} was revoked already{by}", rule=name)
+    record = state.asks.get(given.ask)
+    for rejected in record.rejected if record is not None else ():
+        if rejected.answer == given.id:
+            raise _refusal(rejected, given.ask)
     return None

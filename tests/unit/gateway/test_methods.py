@@ -15,12 +15,19 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "adapter.list": ("viewer", "itself"),
     "agent.list": ("viewer", "itself"),
     "ask.answer": ("approver", "itself"),
+    "ask.answer_many": ("approver", "itself"),
+    "ask.history": ("viewer", "itself"),
     "ask.list": ("viewer", "itself"),
+    "ask.revoke": ("approver", "session"),
+    "ask.rules": ("viewer", "session"),
     "device.list": ("viewer", "itself"),
     "device.register": ("viewer", "itself"),
     "device.rename": ("viewer", "itself"),
     "device.revoke": ("viewer", "itself"),
     "host.directories": ("participant", "never"),
+    "policy.get": ("approver", "never"),
+    "policy.history": ("approver", "never"),
+    "policy.test": ("approver", "never"),
     "presence.list": ("viewer", "itself"),
     "presence.typing": ("participant", "session"),
     "session.archive": ("participant", "session"),
@@ -59,7 +66,7 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
 
 def test_every_method_needs_the_role_it_should() -> None:
     assert {name: (method.role, method.limited) for name, method in ALL.items()} == RIGHTS
-    persons = {"ask.answer", "device.register", "device.rename", "device.revoke"}
+    persons = {"ask.answer", "ask.answer_many", "ask.revoke", "device.register", "device.rename", "device.revoke"}
     assert {name for name, method in ALL.items() if method.acts_as_person} == persons
 
 

@@ -143,15 +143,23 @@ def test_a_desk_that_was_stored_folds_on_like_the_original() -> None:
     assert kept.arrived == {ASK: "2026-11-27T10:00:00.000000Z"}
 
 
+def plainly(**ruling: Any) -> Judge:
+    """A judge that says the same of every ask."""
+    fields: dict[str, Any] = {"action": "ask", "policy_version": "v", **ruling}
+
+    def judge(_: Desk, __: AskRecord) -> Ruling:
+        return Ruling(**fields)
+
+    return judge
+
+
 RULE = SessionRule(rule="session-0", tool="Bash")
 SECOND = "ask_" + "1" * 32
 REMEMBERED = (CREATED, ASKED, AskDecided(ask=ASK, behaviour="allow", by="ann", remembers=RULE))
 
 
 def test_what_was_allowed_for_good_is_allowed_again_in_the_rules_name() -> None:
-    found = step(
-        desk(*REMEMBERED, replace(ASKED, ask=SECOND)), judge=lambda *_: Ruling(action="ask", policy_version="v")
-    )
+    found = step(desk(*REMEMBERED, replace(ASKED, ask=SECOND)), judge=plainly())
     assert found is not None
     assert found.data == AskDecided(ask=SECOND, behaviour="allow", by="policy", rule="session-0", option="y")
     assert found.src == ("EVENTS", 4, 2)
@@ -161,8 +169,7 @@ def test_what_was_allowed_for_good_is_allowed_again_in_the_rules_name() -> None:
     "ruling", [{"quorum": 2}, {"role": "owner"}, {"signed": True}, {"action": "deny"}, {"action": "deny", "rule": "r"}]
 )
 def test_a_rule_of_the_session_does_not_outrank_the_policy(ruling: dict[str, Any]) -> None:
-    said = Ruling(**{"action": "ask", "policy_version": "v", **ruling})
-    found = step(desk(*REMEMBERED, replace(ASKED, ask=SECOND)), judge=lambda *_: said)
+    found = step(desk(*REMEMBERED, replace(ASKED, ask=SECOND)), judge=plainly(**ruling))
     assert found is not None
     assert isinstance(found.data, AskRouted) or (isinstance(found.data, AskDecided) and found.data.behaviour == "deny")
 
@@ -171,7 +178,7 @@ def test_a_rule_that_comes_later_allows_what_already_waits() -> None:
     waiting = replace(ASKED, ask=SECOND)
     before = desk(CREATED, ASKED, waiting)
     ruled: set[str] = set()
-    plain: Judge = lambda *_: Ruling(action="ask", policy_version="v")  # noqa: E731 - a judge in a line
+    plain = plainly()
     assert next_step(before, [], at(1), plain, ruled) is None
     assert ruled == {ASK, SECOND}
     after = desk(CREATED, ASKED, waiting, REMEMBERED[2])
