@@ -79,7 +79,7 @@ class Renderer:
                 screen.line(f"{indent}{short(safe(text_of(text)), 400)}", _LEVELS[level])
             case ToolStarted() as data:
                 self._tools[event.item or ""] = (data.name, event.time)
-                title = data.title or _input_line(data.input)
+                title = data.title or input_line(data.input)
                 screen.line(f"{indent}· {data.name}{': ' if title else ''}{short(safe(title))}", CYAN)
             case ToolCompleted() as data:
                 self._tool_completed(event, data, indent)
@@ -194,7 +194,7 @@ def describe(data: PermissionRequested | QuestionAsked | PlanProposed) -> list[s
     match data:
         case PermissionRequested():
             # The input itself comes first: a title is the agent's own word for what it wants to do.
-            wanted = _input_line(data.input) or data.title or ""
+            wanted = input_line(data.input) or data.title or ""
             lines = [f"{data.name}{': ' if wanted else ''}{short(safe(wanted), 300)}"]
             for text in (data.title, data.description, data.reason):
                 if text and safe(text) not in lines and text != wanted:
@@ -215,7 +215,7 @@ def _error(error: ErrorInfo) -> str:
     return f"{error.code}: {short(safe(error.message), 300)}"
 
 
-def _input_line(value: object) -> str:
+def input_line(value: object) -> str:
     """What a tool call is about: the input's command, path or pattern, else all of it."""
     if isinstance(value, dict):
         for name in ("command", "file_path", "path", "pattern", "url", "query", "description"):

@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "asks": ("asks:asks", "List what agents want decided."),
     "approve": ("asks:approve", "Allow what an agent asks for."),
     "deny": ("asks:deny", "Deny what an agent asks for."),
+    "policy": ("policy:policy", "Show, check and try the rules that decide asks."),
     "answer": ("asks:answer", "Answer an agent's questions."),
     "events": ("events:events", "Print the events of a session, or of all."),
     "replay": ("replay:replay", "Show a session's state as of any moment."),

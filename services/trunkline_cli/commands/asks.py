@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,6 +16,20 @@ Examples:
   trunkline asks                    everything that waits, of all sessions
   trunkline asks --session last -v  with the whole input
   trunkline asks --json | jq .requested.input
+  trunkline asks --history --since 7d          what became of all asks of a week
+  trunkline asks --history --by ann --status decided -v
+  trunkline asks --history --since 30d --export audit.csv    or audit.jsonl, with every step
+  trunkline asks rules last         what was allowed for good in a session
+  trunkline asks revoke last session-0f3a2b    take it back
+"""
+RULES_EPILOG = """\b
+Examples:
+  trunkline asks rules last
+  trunkline asks rules 0f3a --json
+"""
+REVOKE_EPILOG = """\b
+Examples:
+  trunkline asks revoke last session-0f3a2b    by the beginning of the rule's name
 """
 APPROVE_EPILOG = """\b
 Examples:
@@ -24,12 +38,15 @@ Examples:
   trunkline approve --session last        the only one of a session
   trunkline approve 0f3a --option always  one of the options that `asks -v` lists, by id, number or name
   trunkline approve 0f3a --input '{"command": "ls"}'   with a changed input
+  trunkline approve --all --session last            all that waits in a session, shown before you say yes
+  trunkline approve --all --command "pytest*" --yes all that this pattern covers, as a policy would read it
 """
 DENY_EPILOG = """\b
 Examples:
   trunkline deny 0f3a
   trunkline deny 0f3a --message "Not on main: make a branch"
   trunkline deny --session last --interrupt    and end the turn
+  trunkline deny --all --command "rm *"        every command that does this, shown before you say yes
 """
 ANSWER_EPILOG = """\b
 Examples:
@@ -40,16 +57,70 @@ Examples:
 """
 
 
-@click.command(epilog=ASKS_EPILOG)
+@click.group(invoke_without_command=True, epilog=ASKS_EPILOG)
 @click.option("--session", help="Only of this session.")
-@click.option("--verbose", "-v", is_flag=True, help="With input, options and questions.")
+@click.option("--verbose", "-v", is_flag=True, help="With input, options and questions; of history with every step.")
 @click.option("--json", "as_json", is_flag=True, help="One ask a line.")
+@click.option("--history", is_flag=True, help="All asks and what became of them, the latest first.")
+@click.option("--since", help="Of history: asked since then, such as 7d, 12h, or a time.")
+@click.option("--status", help="Of history: open, decided, expired, withdrawn or lost.")
+@click.option("--by", help="Of history: decided by this person, rule, `policy` or `agent`.")
+@click.option("--tool", help="Of history: this tool.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Of history: how many.")
+@click.option("--export", metavar="FILE", help="Write all of the history to a file: CSV by its name, else JSON lines.")
 @click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
-def asks(session: str | None, verbose: bool, as_json: bool, home: Path | None) -> int:
-    """List what agents want decided, oldest first."""
+@click.pass_context
+def asks(ctx: click.Context, home: Path | None, **given: Any) -> int:
+    """List what agents want decided, oldest first; or all that ever was asked."""
     from trunkline_cli.context import finish
 
-    return finish(_asks(session, verbose, as_json, home))
+    ctx.obj = home
+    if ctx.invoked_subcommand is not None:
+        return 0
+    if given["history"] or given["export"] is not None:
+        from trunkline_cli.audit import show_history
+
+        return finish(show_history(home, given))
+    return finish(_asks(given["session"], given["verbose"], given["as_json"], home))
+
+
+@asks.command(epilog=RULES_EPILOG)
+@click.argument("session")
+@click.option("--json", "as_json", is_flag=True, help="One rule a line.")
+@click.pass_obj
+def rules(home: Path | None, session: str, as_json: bool) -> int:
+    """List what was allowed for good in SESSION: it is not asked about there until it is revoked."""
+    from trunkline_cli.context import finish
+    from trunkline_cli.lasting import list_rules
+
+    return finish(list_rules(session, as_json, home))
+
+
+@asks.command(epilog=REVOKE_EPILOG)
+@click.argument("session")
+@click.argument("rule")
+@click.pass_obj
+def revoke(home: Path | None, session: str, rule: str) -> int:
+    """Take RULE of SESSION back: what it allowed is asked about again."""
+    from trunkline_cli.context import finish
+    from trunkline_cli.lasting import revoke_rule
+
+    return finish(revoke_rule(session, rule, home))
+
+
+def _many(command: Any) -> Any:
+    """The options that choose many asks at once."""
+    for option in (
+        click.option("--yes", "-y", is_flag=True, help="With --all: do not ask me."),
+        click.option("--command", "pattern", help="With --all: only commands that match this glob."),
+        click.option("--tool", help="With --all: only tools that match this glob."),
+        click.option("--workspace", help="With --all: only of this workspace."),
+        click.option(
+            "--all", "every", is_flag=True, help="All that wait, or those that --session and the filters name."
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command(epilog=APPROVE_EPILOG)
@@ -57,12 +128,17 @@ def asks(session: str | None, verbose: bool, as_json: bool, home: Path | None) -
 @click.option("--session", help="The only open ask of this session.")
 @click.option("--option", help="One of the ask's options: id, number or name.")
 @click.option("--input", "changed", metavar="JSON", help="Allow with this input instead.")
+@_many
 @click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
-def approve(ask: str | None, session: str | None, option: str | None, changed: str | None, home: Path | None) -> int:
-    """Allow ASK (its id or the beginning; the only open one without it)."""
+def approve(ask: str | None, session: str | None, home: Path | None, **given: Any) -> int:
+    """Allow ASK (its id or the beginning; the only open one without it), or many at once."""
     from trunkline_cli.context import finish
 
-    return finish(_decide(ask, session, home, lambda found: _approval(found, option, changed)))
+    if _means_many(ask, given):
+        if given["option"] is not None or given["changed"] is not None:
+            raise click.UsageError("--option and --input are for one ask")
+        return finish(_decide_many("allow", session, home, given))
+    return finish(_decide(ask, session, home, lambda found: _approval(found, given["option"], given["changed"])))
 
 
 @click.command(epilog=DENY_EPILOG)
@@ -70,13 +146,28 @@ def approve(ask: str | None, session: str | None, option: str | None, changed: s
 @click.option("--session", help="The only open ask of this session.")
 @click.option("--message", "-m", help="What the agent is told.")
 @click.option("--interrupt", is_flag=True, help="End the agent's turn, too.")
+@_many
 @click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
-def deny(ask: str | None, session: str | None, message: str | None, interrupt: bool, home: Path | None) -> int:
-    """Deny ASK (its id or the beginning; the only open one without it)."""
+def deny(ask: str | None, session: str | None, home: Path | None, **given: Any) -> int:
+    """Deny ASK (its id or the beginning; the only open one without it), or many at once."""
     from trunkline_cli.context import finish
     from trunkline_cli.dialog import deny as denial
 
+    message, interrupt = given["message"], given["interrupt"]
+    if _means_many(ask, given):
+        if interrupt:
+            raise click.UsageError("--interrupt is for one ask")
+        return finish(_decide_many("deny", session, home, given, message))
     return finish(_decide(ask, session, home, lambda found: denial(found.requested, message, interrupt=interrupt)))
+
+
+def _means_many(ask: str | None, given: dict[str, Any]) -> bool:
+    filtered = [name for name in ("yes", "pattern", "tool", "workspace") if given[name]]
+    if given["every"] and ask is not None:
+        raise click.UsageError("name an ASK, or take --all")
+    if filtered and not given["every"]:
+        raise click.UsageError(f"--{filtered[0].replace('pattern', 'command')} is for many asks: add --all")
+    return bool(given["every"])
 
 
 @click.command(epilog=ANSWER_EPILOG)
@@ -92,6 +183,19 @@ def answer(
     from trunkline_cli.context import finish
 
     return finish(_decide(ask, session, home, lambda found: _answers(found, answers, as_json)))
+
+
+async def _decide_many(
+    behaviour: "Literal['allow', 'deny']",
+    session: str | None,
+    home: Path | None,
+    given: dict[str, Any],
+    message: str | None = None,
+) -> int:
+    from trunkline_cli.many import answer_many
+
+    filters = {"tool": given["tool"], "workspace": given["workspace"], "command": given["pattern"]}
+    return await answer_many(behaviour, home, session=session, filters=filters, yes=given["yes"], message=message)
 
 
 async def _asks(session: str | None, verbose: bool, as_json: bool, home: Path | None) -> int:
@@ -128,6 +232,13 @@ def _show(ask: "Ask") -> None:
     click.echo(f"{ask.ask}\n  of {ask.session}, {ask.kind}, since {ask.time}")
     if ask.routed is not None and ask.routed.expires_at:
         click.echo(f"  {ask.routed.on_expiry} at {ask.routed.expires_at} by rule {ask.routed.rule}")
+    if ask.routed is not None and (ask.routed.quorum > 1 or ask.routed.role or ask.routed.signed):
+        needs = [
+            f"{ask.routed.quorum} people, {len(ask.votes)} so far" if ask.routed.quorum > 1 else "",
+            f"the role {ask.routed.role}" if ask.routed.role else "",
+            "a signature" if ask.routed.signed else "",
+        ]
+        click.echo(f"  rule {ask.routed.rule} wants {', '.join(need for need in needs if need)}")
     if isinstance(ask.requested, QuestionAsked):
         for number, question in enumerate(ask.requested.questions, 1):
             click.echo(f"  {number}. {question.text}")
@@ -153,6 +264,9 @@ async def _decide(
         params: dict[str, Any] = decision(ask)
         result = await link.call("ask.answer", ask=ask.ask, session=ask.session, id=new_command_id(), **params)
     decided: dict[str, Any] = result.get("decision") or {}
+    if result["outcome"] == "voted":
+        click.echo(f"{result['votes']} of {result['quorum']} allow it: {ask.ask} of {ask.session}")
+        return 0
     click.echo(f"{decided.get('behaviour') or params['behaviour']}: {ask.ask} of {ask.session}")
     return 0
 
