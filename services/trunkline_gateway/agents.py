@@ -11,7 +11,9 @@ async def refuse_agents(gateway: Gateway, caller: Caller) -> None:
     """Raises TrunklineError `agent_forbidden` for a process that belongs to an agent."""
     if not caller.peer.local:
         return
-    pid, reason = await asyncio.to_thread(peers.judge, caller.peer, gateway.workers.processes(gateway.host))
+    sessions = frozenset(gateway.directory.states)
+    workers = gateway.workers.processes(gateway.host)
+    pid, reason = await asyncio.to_thread(peers.judge, caller.peer, workers, sessions)
     if pid is None:
         if caller.principal.via == "tcp":
             return

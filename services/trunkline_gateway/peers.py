@@ -2,19 +2,21 @@
 
 An agent runs under the same user as its approver, so a credential alone can't tell them apart. Refused is every process
 with a mark of a session in its environment, or with such a process, or a registered worker, among its ancestors or the
-leaders of its group and session. Not contained is what hides on purpose from all three: a process that left its group and
+leaders of its group and session. An instance that was started inside a session of another one belongs to whoever runs
+there: the mark that it carries itself, of a session that is none of its log, says nothing there. Not contained is what hides on purpose from all three: a process that left its group and
 session, was adopted by init and emptied its environment, or one that drives another program of the user (a browser that is
 signed in, a terminal multiplexer's server, a debugger), or one that hides its sockets from /proc and has a token. Against those only another user, a container, or a policy that
 denies the agent such programs, helps.
 """
 
 import contextlib
+import functools
 import ipaddress
 import os
 import socket
 import struct
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,24 +123,45 @@ def _own_addresses() -> set[str]:
     return {address.address.partition("%")[0] for found in psutil.net_if_addrs().values() for address in found}
 
 
-def judge(peer: Peer, workers: Collection[WorkerProcess]) -> tuple[int | None, str | None]:
-    """The process at the other end, and why it counts as an agent's; None for what can't be told or does not. Blocks."""
+def judge(
+    peer: Peer, workers: Collection[WorkerProcess], sessions: Container[str] = ()
+) -> tuple[int | None, str | None]:
+    """The process at the other end, and why it counts as an agent's; None for what can't be told or does not. Blocks.
+
+    `sessions` are those of this gateway's log.
+    """
     pid = find_pid(peer)
-    return pid, None if pid is None else agent_reason(pid, workers)
+    return pid, None if pid is None else agent_reason(pid, workers, sessions)
 
 
-def agent_reason(pid: int, workers: Collection[WorkerProcess]) -> str | None:
+def agent_reason(pid: int, workers: Collection[WorkerProcess], sessions: Container[str] = ()) -> str | None:
     """Why the process `pid` counts as an agent's; None if it does not. Takes milliseconds."""
+    inherited = {mark for mark in own_marks() if mark.removeprefix(SESSION_MARK).decode() not in sessions}
     for process in _family(pid):
         with contextlib.suppress(psutil.Error, OSError):
             started = process.create_time()
             for worker, at in workers:
                 if process.pid == worker and abs(started - at) < _START_SLACK_S:
                     return f"process {pid} runs under the worker {worker}"
-            environment = Path(f"/proc/{process.pid}/environ").read_bytes()
-            if any(entry.startswith(SESSION_MARK) for entry in environment.split(b"\0")):
+            if _marks(process.pid) - inherited:
                 return f"process {process.pid} carries a session's mark"
     return None
+
+
+def _marks(pid: int) -> frozenset[bytes]:
+    """The sessions' marks that a process was started with. Raises OSError for a process of another user."""
+    environment = Path(f"/proc/{pid}/environ").read_bytes()
+    return frozenset(entry for entry in environment.split(b"\0") if entry.startswith(SESSION_MARK))
+
+
+@functools.cache
+def own_marks() -> frozenset[bytes]:
+    """The marks of the sessions, of other instances, that this gateway was started in."""
+    found: frozenset[bytes] = frozenset()
+    for process in _family(os.getpid()):
+        with contextlib.suppress(psutil.Error, OSError):
+            found |= _marks(process.pid)
+    return found
 
 
 def _family(pid: int) -> Iterator[psutil.Process]:

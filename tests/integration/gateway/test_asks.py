@@ -12,6 +12,7 @@ import psutil
 import pytest
 from tests.integration.gateway.rig import Rig, ask, begin_turn
 
+from trunkline_gateway import peers
 from trunkline_testkit import eventually
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskWithdrawn, Question, QuestionAsked, QuestionOption
@@ -174,6 +175,24 @@ async def test_an_agent_may_not_approve_itself(rig: Rig, tcp: bool) -> None:
         await eventually(lambda: rig.running.gateway.workers.all()[0].started < me.create_time() - 50)
         allowed = ["ask.list ok", "ask.answer ok", "token.create ok"]
         assert await run_client(rig, id_, tcp=tcp, environment={}) == allowed
+
+
+async def test_an_instance_inside_a_session_is_its_agents_own(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mark that the gateway carries itself is another instance's, unless that session is of this very log."""
+    await rig.decide_asks()
+    async with await rig.session() as writer:
+        id_ = ask(writer, "t")
+        await writer.flush()
+        await eventually(lambda: rig.running.gateway.directory.ask(id_))
+        refused = ["ask.list ok", "ask.answer agent_forbidden", "token.create agent_forbidden"]
+        elsewhere, here = f"ses_{'0' * 31}1", writer.session
+        marks = frozenset({f"TRUNKLINE_SESSION={elsewhere}".encode(), f"TRUNKLINE_SESSION={here}".encode()})
+        monkeypatch.setattr(peers, "own_marks", lambda: marks)
+        assert await run_client(rig, id_, tcp=False, environment={"TRUNKLINE_SESSION": here}) == refused
+        third = {"TRUNKLINE_SESSION": f"ses_{'0' * 31}2"}
+        assert await run_client(rig, id_, tcp=False, environment=third) == refused
+        allowed = ["ask.list ok", "ask.answer ok", "token.create ok"]
+        assert await run_client(rig, id_, tcp=False, environment={"TRUNKLINE_SESSION": elsewhere}) == allowed
 
 
 async def test_an_orphan_of_an_agent_is_known_by_its_group(rig: Rig) -> None:
