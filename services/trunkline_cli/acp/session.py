@@ -128,6 +128,7 @@ class Attached:
 
         Raises TrunklineError for what the gateway or the agent refuses, and for a turn that fails.
         """
+        await self.caught_up()
         command, slash = new_command_id(), self._slash(content)
         waiting = self._prompts[command] = _Prompt(command, slash=slash is not None)
         self._translator.mine.add(command)

@@ -1,18 +1,18 @@
 """`trunkline acp`: an editor drives sessions over the Agent Client Protocol."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 EPILOG = """\b
-Examples (an editor starts it, and speaks with it over its standard streams):
+Examples:
   trunkline acp --agent claude           new sessions of the editor are Claude Code's
   trunkline acp                          ... of the agent that was used last
   trunkline acp --session last           the newest session, beside the browsers that show it
   trunkline acp --up --agent codex       starts Trunkline in the background where it does not run
 
+An editor starts it, and speaks with it over its standard streams.
 What the editor leaves goes on: `trunkline attach last`, the browser, or the editor's list of sessions come back to it.
 Nothing but the protocol goes to the standard output; the log goes to the error output.
 """
@@ -72,4 +72,3 @@ def _bring_up(home: Path | None) -> None:
         running_state(place)
     except TrunklineError:
         daemon.start(place, [], os.environ, lambda line: click.echo(line, err=True))
-    sys.stderr.flush()

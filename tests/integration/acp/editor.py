@@ -94,7 +94,10 @@ async def editor(
     """The client with its agent: `command` is `trunkline acp` with its flags."""
     one = Editor(choose)
     client: Any = one
-    async with acp.spawn_agent_process(client, *command, env=environment, use_unstable_protocol=True) as (conn, process):
+    async with acp.spawn_agent_process(client, *command, env=environment, use_unstable_protocol=True) as (
+        conn,
+        process,
+    ):
         one.connection, one.process = conn, process
         able = ClientCapabilities()
         if forms:
