@@ -86,6 +86,7 @@ async def test_the_python_client_with_claude_code(product: Product, project: Pat
         made = project / "made"
         await one.prompt(session, f"SCENARIO=bash CMD=touch {made}")
         ((call, offered),) = one.asked
+        assert call.raw_input is not None
         assert (call.kind, call.raw_input["command"]) == ("execute", f"touch {made}")
         assert {"allow_once", "reject_once"} <= {option.kind for option in offered}
         assert made.exists()

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from trunkline_agentkit.fields import Obj
 from trunkline_fold.state import SessionState
 from trunkline_wire.blocks import Choice, Usage
@@ -24,6 +26,13 @@ STOPS: Final[dict[Outcome, str]] = {
     "max_structured_output": "max_turn_requests",
 }
 """How a turn has ended -> the protocol's stop reason. What is missing here is an error."""
+
+
+def expected(state: SessionState, like: SessionState | None) -> SessionState:
+    """A session whose agent has not started, with what it could choose from in a session before; any other as it is."""
+    if like is None or state.initialized:
+        return state
+    return replace(state, modes=like.modes, models=like.models, capabilities=like.capabilities)
 
 
 def described(state: SessionState) -> Obj:

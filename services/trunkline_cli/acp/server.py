@@ -108,8 +108,9 @@ class Server:
             options=await self._options(agent, objects(params, "mcpServers")),
         )
         state = decode_state(encode(created["state"]))
-        attached = await self._attach(state.session)
-        return Reply(_with_id(state), lambda: attached.open("start", state.seq))
+        like = await self._like(state)
+        attached = await self._attach(state.session, like)
+        return Reply(_with_id(describe.expected(state, like)), lambda: attached.open("start", state.seq))
 
     async def _load(self, params: Obj) -> Obj:
         """The whole past is told before the answer."""
@@ -176,18 +177,18 @@ class Server:
                 await attached.change("set_thinking", {"level": value})
             case _:
                 raise TrunklineError("bad_params", f"there is no option {option!r} with a value to choose")
-        options = describe.config_options(attached.state)
+        options = describe.config_options(attached.expected)
         chosen = [one | {"currentValue": value} if one["id"] == option else one for one in options]
         return {"configOptions": chosen}
 
     # the gateway
 
-    async def _attach(self, session: str) -> Attached:
+    async def _attach(self, session: str, like: SessionState | None = None) -> Attached:
         """A view of a session that replaces the one that this editor had of it."""
         old = self._sessions.pop(session, None)
         if old is not None:
             await old.close()
-        attached = self._sessions[session] = Attached(self._editor, self._connect(), session, self._able)
+        attached = self._sessions[session] = Attached(self._editor, self._connect(), session, self._able, like)
         return attached
 
     def _attached(self, params: Obj) -> Attached:
@@ -202,6 +203,13 @@ class Server:
             raise TrunklineError("unknown_session", f"this connection is for session {self._wanted.session!r} alone")
         found = await self._link.call("session.get", session=check_id(session, "ses"))
         return decode_state(encode(found["state"]))
+
+    async def _like(self, state: SessionState) -> SessionState | None:
+        """The latest session of the same agent that has told what can be chosen from: a new one's has not started yet."""
+        recent = (await self._link.call("session.list", limit=PAGE))["sessions"]
+        same = (one for one in recent if (one.get("adapter"), one.get("agent")) == (state.adapter, state.agent))
+        found = next((one for one in same if one.get("initialized") and (one.get("models") or one.get("modes"))), None)
+        return None if found is None else decode_state(encode(found))
 
     async def _usual(self) -> str:
         """The agent of the latest session that can run here; else the first that is signed in."""

@@ -68,8 +68,9 @@ class _Prompt:
 class Attached:
     """Use `open`, then `caught_up`; `close` at the end. `link` is this session's alone."""
 
-    def __init__(self, editor: Editor, link: Link, session: str, able: Able) -> None:
+    def __init__(self, editor: Editor, link: Link, session: str, able: Able, like: SessionState | None = None) -> None:
         self.session = session
+        self._like = like
         self._editor = editor
         self._link = link
         self._links = contextlib.AsyncExitStack()
@@ -97,6 +98,11 @@ class Attached:
         await self._links.enter_async_context(self._link)
         self._target = target
         self._watching = asyncio.create_task(self._watch(start), name=f"events of {self.session}")
+
+    @property
+    def expected(self) -> SessionState:
+        """The state, with what its agent has told in an earlier session (`like`) as long as it has not started."""
+        return describe.expected(self.state, self._like)
 
     @property
     def prompting(self) -> bool:

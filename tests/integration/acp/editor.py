@@ -49,7 +49,11 @@ class Editor:
         self.connection = conn
 
     async def request_permission(
-        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
+        self,
+        session_id: str,  # noqa: ARG002  # the SDK passes it by name
+        tool_call: ToolCallUpdate,
+        options: list[PermissionOption],
+        **_: Any,
     ) -> RequestPermissionResponse:
         self.asked.append((tool_call, options))
         if self.choose is None:

@@ -75,6 +75,16 @@ async def test_modes_and_models(up: Up) -> None:
         await one.until(lambda: [u.current_mode_id for u in one.of("current_mode_update")][-1:] == ["ask"])
         await one.prompt(session, "ask ls")
         assert len(one.asked) == 1
+        # The next session can be set before its agent has started.
+        new = await one.connection.new_session(cwd=str(up.home), mcp_servers=[])
+        assert [option.id for option in new.config_options] == ["mode", "model"]
+        changed = await one.connection.set_config_option(
+            session_id=new.session_id, config_id="model", value="demo-large"
+        )
+        assert changed.config_options[1].current_value == "demo-large"
+        await one.prompt(new.session_id, "say hello")
+        told = one.of("config_option_update", new.session_id)[-1].config_options
+        assert [option.current_value for option in told] == ["free", "demo-large"]
         with pytest.raises(RequestError) as refused:
             await one.connection.set_config_option(session_id=session, config_id="colour", value="red")
         assert refused.value.code == -32602
@@ -215,7 +225,7 @@ async def eventually_asked(browser: Client, session: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_nothing_is_lost_or_doubled_over_a_restart_of_the_gateway(up: Up, browser: Client) -> None:
+async def test_nothing_is_lost_or_doubled_over_a_restart_of_the_gateway(up: Up) -> None:
     async with editor(DEMO, up.environment, None) as one:
         session = await begin(one, up)
         running = asyncio.create_task(one.prompt(session, "slow 60; ask ls; slow 5"))

@@ -15,7 +15,15 @@ import time
 from pathlib import Path
 
 import msgspec
-from tests.live.matrix import test_a2a, test_claude, test_headless, test_others, test_serve, test_terminal
+from tests.live.matrix import (
+    test_a2a,
+    test_claude,
+    test_headless,
+    test_others,
+    test_serve,
+    test_terminal,
+    test_trunkline,
+)
 from tests.live.matrix.columns import COLUMNS
 from tests.live.matrix.report import MISSING, RowResult, cells_of, render
 from tests.live.matrix.rows import Row
@@ -28,7 +36,7 @@ PAGE = HERE.parent / "MATRIX.md"
 
 ROWS: dict[str, type[Row]] = {
     row.title(): row
-    for module in (test_claude, test_others, test_headless, test_serve, test_a2a, test_terminal)
+    for module in (test_claude, test_others, test_headless, test_serve, test_a2a, test_terminal, test_trunkline)
     for row in vars(module).values()
     if isinstance(row, type) and issubclass(row, Row) and hasattr(row, "agent")
 }

@@ -141,7 +141,12 @@ async def test_the_editor_calls_its_own_request_off() -> None:
 
 async def test_the_end_of_the_editor_ends_what_is_under_way() -> None:
     wire = Wire()
-    serving = asyncio.create_task(wire.serve(session__prompt=lambda _: asyncio.Event().wait()))
+
+    async def waits(_: Obj) -> Obj:
+        await asyncio.Event().wait()
+        return {}
+
+    serving = asyncio.create_task(wire.serve(session__prompt=waits))
     asking = asyncio.create_task(wire.editor.request("session/request_permission", {}))
     wire.say({"id": 7, "method": "session/prompt"})
     await wire.told(1)

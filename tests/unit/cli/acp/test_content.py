@@ -6,11 +6,12 @@ import pytest
 from acp.schema import PromptResponse
 
 from trunkline_cli.acp.content import block_of, content_of, edit_of, fenced
-from trunkline_cli.acp.describe import session_info, stop
+from trunkline_cli.acp.describe import config_options, described, expected, session_info, stop
 from trunkline_cli.acp.native import Able, able, code_of
 from trunkline_cli.acp.server import mcp_server
+from trunkline_fold.session import SessionState
 from trunkline_wire import TrunklineError
-from trunkline_wire.blocks import Block, FileBlock, ImageBlock, ResourceBlock, TextBlock, Usage
+from trunkline_wire.blocks import Block, Choice, FileBlock, ImageBlock, ResourceBlock, TextBlock, Usage
 from trunkline_wire.turn import TurnCompleted
 
 
@@ -119,3 +120,21 @@ def test_the_editors_mcp_servers() -> None:
     assert mcp_server(stdio) == {"command": "/bin/a", "args": ["-v"], "env": {"K": "v"}}
     http = {"type": "http", "name": "b", "url": "https://x/mcp", "headers": [{"name": "A", "value": "b"}]}
     assert mcp_server(http) == {"type": "http", "url": "https://x/mcp", "headers": {"A": "b"}}
+
+
+def test_an_agent_that_has_not_started_has_the_choices_of_its_last_session() -> None:
+    before = SessionState(
+        session="ses_1",
+        initialized=True,
+        model="large",
+        mode="plan",
+        models=[Choice(id="large")],
+        modes=[Choice(id="plan")],
+    )
+    fresh = expected(SessionState(session="ses_2"), before)
+    options = {one["id"]: one for one in config_options(fresh)}
+    # What was chosen there is not what is set here.
+    assert {name: one["currentValue"] for name, one in options.items()} == {"mode": "default", "model": "default"}
+    assert [one["value"] for one in options["model"]["options"]] == ["default", "large"]
+    assert "modes" not in described(fresh)
+    assert expected(before, fresh) is before

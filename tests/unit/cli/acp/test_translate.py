@@ -12,6 +12,7 @@ from trunkline_wire import Data, make_event
 from trunkline_wire.asks import PermissionRequested
 from trunkline_wire.blocks import (
     BlobRef,
+    Block,
     Choice,
     DiffBlock,
     ImageBlock,
@@ -84,7 +85,7 @@ def test_offsets_count_characters_and_not_bytes() -> None:
 
 
 def test_a_text_without_deltas_is_told_whole_and_thinking_as_thought() -> None:
-    content = [ThinkingBlock(text="hm"), TextBlock(text="yes")]
+    content: list[Block] = [ThinkingBlock(text="hm"), TextBlock(text="yes")]
     thought = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}, "messageId": ITEM}
     assert Told().feed(MessageAssistant(content=content), item=ITEM) == [thought, message("yes")]
 
@@ -117,8 +118,8 @@ def test_what_others_prompt_shows_and_what_this_editor_has_sent_does_not() -> No
     # folded into a turn later: the log tells it again, the editor not
     again = MessageUser(content=[TextBlock(text="theirs")], command="cmd_other", delivery="steered")
     assert told.feed(again, item=ITEM) == []
-    for silent in ({"synthetic": True}, {"delivery": "cancelled"}):
-        assert told.feed(MessageUser(content=[TextBlock(text="x")], **silent), item=ITEM) == []
+    assert told.feed(MessageUser(content=[TextBlock(text="x")], synthetic=True), item=ITEM) == []
+    assert told.feed(MessageUser(content=[TextBlock(text="x")], delivery="cancelled"), item=ITEM) == []
 
 
 def test_a_tool_call_from_its_start_to_its_end() -> None:
