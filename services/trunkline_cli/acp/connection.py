@@ -177,5 +177,4 @@ class Editor:
         await self._writer.drain()
 
     def _write(self, message: Obj) -> None:
-        with contextlib.suppress(msgspec.MsgspecError):
-            self._writer.write(frame({"jsonrpc": "2.0"} | message))
+        self._writer.write(frame({"jsonrpc": "2.0"} | message))

@@ -43,6 +43,9 @@ OUTCOME_S: Final = 40.0
 TOO_LATE: Final = frozenset({"already_decided", "withdrawn", "expired", "unknown_ask"})
 """Codes of an answer that came behind another's."""
 
+ABSENT: Final = frozenset({"not_running", "log_unavailable", "timeout"})
+"""Codes of a gateway that is not there, or can't read the log."""
+
 STOPPED: Final = {"stopReason": "cancelled"}
 
 
@@ -216,14 +219,24 @@ class Attached:
     # the session
 
     async def _watch(self, start: Start) -> None:
-        try:
-            async for notice in self._link.watch(session=self.session, start=start):
-                await self._notice(notice, start)
-        except TrunklineError as error:
-            log.warning("watch_ended", extra={"session": self.session, "code": error.code})
-            self._fail(error)
-        except ConnectionError:
-            pass  # the editor is gone
+        while True:
+            try:
+                async for notice in self._link.watch(session=self.session, start=start):
+                    await self._notice(notice, start)
+            except TrunklineError as error:
+                log.warning("watch_ended", extra={"session": self.session, "code": error.code})
+                self._fail(error)
+                if error.code not in ABSENT:
+                    return
+            except ConnectionError:
+                return  # the editor is gone
+            except Exception as error:
+                log.exception("watch_failed", extra={"session": self.session})
+                self._fail(TrunklineError("internal", f"the session can't be shown: {type(error).__name__}"))
+                return
+            # The gateway has been away for longer than the link waits: whenever it is back, the editor sees what is so then.
+            start = "snapshot"
+            await asyncio.sleep(1)
 
     async def _notice(self, notice: Notice, start: Start) -> None:
         match notice:
@@ -280,8 +293,9 @@ class Attached:
                 for ask in list(self._asks):
                     self._ask_ended(ask)
             case SessionClosed(reason=reason, last_error=said):
-                more = text_of(said)
-                self._fail(TrunklineError("session_closed", f"the session was closed: {reason}. {more}".strip()))
+                closed = TrunklineError("session_closed", f"the session was closed: {reason}. {text_of(said)}".strip())
+                for prompt in self._prompts.values():
+                    prompt.settle(closed)
             case _:
                 pass
 

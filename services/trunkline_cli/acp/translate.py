@@ -61,12 +61,12 @@ class Translator:
         self._prompts: dict[str, None] = {}
 
     def begin(self, state: SessionState, blocks: list[Obj]) -> list[Obj]:
-        """Go on from a snapshot: `blocks` are the texts that are being written."""
+        """Go on from a snapshot: `blocks` are the texts that are being written. What was told is not told again."""
         self.state = state
-        self._written.clear()
-        self._tools.clear()
         updates: list[Obj] = []
         for item, tool in state.open_tools.items():
+            if item in self._tools:
+                continue
             self._tools[item] = _Tool(kind=tool.kind)
             locations = [_location(one) for one in tool.locations]
             call = {"toolCallId": item, "title": tool_title(tool.name, tool.title, None), "kind": tool.kind}

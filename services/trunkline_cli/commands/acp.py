@@ -1,9 +1,12 @@
 """`trunkline acp`: an editor drives sessions over the Agent Client Protocol."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+
+FAILED_S: Final = 10.0
+"""Seconds in which a start that fails is tried again: two at a time get in each other's way."""
 
 EPILOG = """\b
 Examples:
@@ -61,14 +64,30 @@ async def _serve(reference: str | None, agent: str | None, options: dict[str, An
 
 
 def _bring_up(home: Path | None) -> None:
+    """Starts the instance where none runs. Another editor may be at it already: then that one's start is waited for."""
     import os
+    import time
 
     from trunkline_cli import daemon
-    from trunkline_cli.discovery import home_directory, running_state
+    from trunkline_cli.discovery import home_directory
     from trunkline_wire import TrunklineError
 
     place = home_directory(home).absolute()
-    try:
-        running_state(place)
-    except TrunklineError:
-        daemon.start(place, [], os.environ, lambda line: click.echo(line, err=True))
+    begun = time.monotonic()
+    while True:
+        try:
+            if daemon.daemon_state(place).ready:
+                return
+        except TrunklineError:
+            try:
+                daemon.start(place, [], os.environ, lambda line: click.echo(line, err=True))
+            except TrunklineError:
+                if time.monotonic() - begun > FAILED_S:
+                    raise
+            else:
+                return
+        if time.monotonic() - begun > daemon.START_S:
+            raise TrunklineError(
+                "timeout", f"it was not ready within {daemon.START_S:g} s: see `trunkline daemon status`"
+            )
+        time.sleep(0.2)

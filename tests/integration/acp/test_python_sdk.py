@@ -214,9 +214,10 @@ async def test_a_session_is_listed_loaded_resumed_and_let_go(up: Up, browser: Cl
 
     await browser.call("session.close", session=session, wait=True)
     async with editor(ACP, up.environment) as last:
-        await last.connection.resume_session(cwd=str(up.home), session_id=session, mcp_servers=[])
+        await last.connection.load_session(cwd=str(up.home), session_id=session, mcp_servers=[])
+        assert last.said() == "hellomore"
         assert (await last.prompt(session, "history")).stop_reason == "end_turn"  # a prompt opens it again
-        assert last.said() == "prompts:4"
+        assert last.said() == "hellomoreprompts:4"
 
 
 async def eventually_asked(browser: Client, session: str) -> None:
@@ -283,3 +284,21 @@ async def test_only_the_protocol_goes_to_the_standard_output(up: Up) -> None:
     assert process.returncode == 0
     assert [line[:20] for line in out.splitlines()] == [b'{"error":{"code":-32']
     assert b"not_understood" in err
+
+
+async def test_two_editors_at_once_bring_it_up(up: Up) -> None:
+    environment = up.environment | {"TRUNKLINE_HOME": str(up.home / "second")}
+    flags = ["--up", "--agent", "demo"]
+    async with (
+        editor([*ACP, *flags], environment) as first,
+        editor([*ACP, *flags], environment) as second,
+    ):
+        try:
+            for each in (first, second):
+                session = await begin(each, up)
+                assert (await each.prompt(session, "say hello")).stop_reason == "end_turn"
+            listed = (await first.connection.list_sessions()).sessions
+            assert len(listed) == 2
+        finally:
+            process = await asyncio.create_subprocess_exec(*ACP[:-1], "daemon", "stop", env=environment)
+            await process.wait()

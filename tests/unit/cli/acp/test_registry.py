@@ -6,6 +6,7 @@ Source: agentclientprotocol/registry, `agent.schema.json` and CONTRIBUTING.md.
 import json
 import re
 from importlib import metadata, resources
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -44,3 +45,16 @@ def test_the_icon_takes_the_editors_colour() -> None:
     assert (icon.get("width"), icon.get("height")) == ("16", "16")
     fills = {one.get("fill") for one in icon.iter() if one.get("fill")}
     assert fills == {"currentColor"}
+
+
+def test_the_readmes_settings_start_it() -> None:
+    readme = (Path(__file__).parents[4] / "README.md").read_text()
+    found = re.search(r"## From an editor\n.*?```json\n(.*?)```", readme, re.DOTALL)
+    assert found is not None
+    (server,) = json.loads(found[1])["agent_servers"].values()
+    assert (server["type"], server["command"]) == ("custom", "trunkline")
+    name, *flags = server["args"]
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    context = command.make_context(name, list(flags))
+    assert (context.params["up"], context.params["agent"]) == (True, "claude")
