@@ -61,6 +61,7 @@ ERRORS: Final[dict[str, ErrorCode]] = {
         _S.CONFLICT, "The same person has allowed it already; somebody else has to allow it too."
     ),
     "signature_required": ErrorCode(_S.FORBIDDEN, "The policy wants the answer signed by a registered device."),
+    "bad_signature": ErrorCode(_S.FORBIDDEN, "The signature is not that of the device, or was used before."),
     "unknown_rule": ErrorCode(_S.NOT_FOUND, "The session has no such rule, or it was revoked."),
     # the log
     "log_unavailable": ErrorCode(_S.SERVICE_UNAVAILABLE, "The NATS server can't be reached."),

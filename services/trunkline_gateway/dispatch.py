@@ -68,9 +68,10 @@ async def _run(gateway: Gateway, caller: Caller, method: Method, raw: msgspec.Ra
     if method.limited == "never" and not caller.principal.scope.whole:
         raise out_of_scope(repr(method.name))
     params = read_params(method.params, raw)
+    # Which sessions there are has to be known before it is judged whose process that is.
+    await require_ready(gateway)
     if method.acts_as_person or method.role == "owner":
         await refuse_agents(gateway, caller)
-    await require_ready(gateway)
     if method.limited == "session":
         await require_sight(gateway.directory, caller.principal, check_id(getattr(params, "session"), "ses"))  # noqa: B009 - such methods have one
     return await method.handler(gateway, caller, params)

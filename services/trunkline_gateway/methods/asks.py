@@ -12,6 +12,7 @@ from trunkline_gateway.answers import check_answer
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Params, method
 from trunkline_gateway.sight import Sight, require_sight
+from trunkline_gateway.signatures import WINDOW_S, check_signature, make_nonce
 from trunkline_wire import ERRORS, Answer, Source, TrunklineError, timestamp
 from trunkline_wire.asks import Behaviour, Signature
 from trunkline_wire.blocks import Json
@@ -69,7 +70,21 @@ async def answer(gateway: Gateway, caller: Caller, params: AnswerParams) -> dict
         signature=params.signature,
         source=answering(caller),
     )
+    if ask.status == "open":
+        device = await check_signature(gateway.bus, gateway.devices, caller.principal, given)
+        given = replace(given, source=replace(answering(caller), device=device))
     return await give(gateway, ask, given)
+
+
+class Nothing(Params, frozen=True, kw_only=True):
+    pass
+
+
+@method("ask.nonce", "approver", Nothing, acts_as_person=True, limited="itself")
+async def nonce(gateway: Gateway, caller: Caller, _: Nothing) -> dict[str, Any]:
+    """For one signed answer: a nonce, the server's time, and how many seconds both are good for."""
+    made = await make_nonce(gateway.bus, caller.principal.actor)
+    return {"nonce": made, "time": timestamp(), "window_s": WINDOW_S}
 
 
 def answering(caller: Caller) -> Source:

@@ -3,7 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const calls = new Map();
-let socket, number = 0, session, subscription, cursor, blocks = new Map(), retry = 500, signedIn = false;
+let socket, number = 0, session, subscription, cursor, blocks = new Map(), retry = 500, signedIn = false, device;
 
 function call(method, params = {}) {
   return new Promise((resolve, reject) => {
@@ -26,6 +26,7 @@ function connect(token) {
       const hello = await call("hello", { protocol: 1, client: "page", token });
       if (token) sessionStorage.setItem("token", token);
       signedIn = true;
+      device = hello.device;
       retry = 500;
       $("state").textContent = `${hello.actor} (${hello.role})`;
       $("sign-in").hidden = true;
@@ -158,7 +159,9 @@ function showAsk(asked, kind) {
   what.textContent = plan ?? [asked.title ?? asked.name ?? asked.message ?? "", asked.input && JSON.stringify(asked.input, null, 1)]
     .filter(Boolean).join("\n");
   box.append(what);
-  const answer = (params) => attempt(() => call("ask.answer", { ask: asked.ask, session, ...params }));
+  const answer = (params) => attempt(async () => call("ask.answer", {
+    ask: asked.ask, session, ...params, ...await signature(asked.ask, params.behaviour),
+  }));
   const button = (label, act) => {
     const made = document.createElement("button");
     made.textContent = label;
@@ -199,19 +202,54 @@ $("prompt").onsubmit = (event) => {
 };
 $("interrupt").onclick = () => attempt(() => call("session.interrupt", { session }));
 
+// A browser that signed in by a link is a device: its key never leaves it, and signs what is decided here.
+function keys(mode, act) {
+  return new Promise((resolve, reject) => {
+    const opening = indexedDB.open("trunkline", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("keys");
+    opening.onerror = () => reject(opening.error);
+    opening.onsuccess = () => {
+      const done = act(opening.result.transaction("keys", mode).objectStore("keys"));
+      done.onsuccess = () => resolve(done.result);
+      done.onerror = () => reject(done.error);
+    };
+  });
+}
+
+async function newKey() {
+  if (!globalThis.crypto?.subtle) return {};  // only pages of https and of this machine have it
+  const raw = crypto.getRandomValues(new Uint8Array(32));
+  const key = await crypto.subtle.importKey("raw", raw, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  return { key, registered: btoa(String.fromCharCode(...raw)) };
+}
+
+async function signature(ask, behaviour) {
+  const known = globalThis.crypto?.subtle && await keys("readonly", (store) => store.get("device"));
+  if (!known || known.device !== device) return {};
+  const { nonce, time } = await call("ask.nonce");
+  const text = ["trunkline-answer-1", ask, behaviour, time, nonce].join("\n");
+  const mac = new Uint8Array(await crypto.subtle.sign("HMAC", known.key, new TextEncoder().encode(text)));
+  const hex = [...mac].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return { signature: { device, time, nonce, mac: hex } };
+}
+
 // A sign-in link carries its code behind the #, which never leaves the browser by itself.
 async function start() {
   const code = location.pathname === "/sign-in" && new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) {
     history.replaceState(null, "", "/");
+    const made = await newKey();
     const answer = await fetch("/sign-in", {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }),
+      method: "POST", headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ code, device: navigator.platform || "browser", key: made.registered }),
     });
     if (!answer.ok) {
       $("error").textContent = (await answer.json()).detail;
       document.querySelector("main").hidden = false;
       return;
     }
+    const signed = await answer.json();
+    if (made.key) await keys("readwrite", (store) => store.put({ device: signed.device, key: made.key }, "device"));
   }
   connect(sessionStorage.getItem("token") ?? undefined);
 }

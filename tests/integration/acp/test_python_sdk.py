@@ -101,7 +101,7 @@ async def test_a_turn_that_fails_is_an_error_and_the_session_goes_on(up: Up) -> 
         assert refused.value.code == -32002
         with pytest.raises(RequestError) as refused:
             await one.connection.new_session(cwd="/does/not/exist", mcp_servers=[])
-        assert (refused.value.code, refused.value.data["code"]) == (-32602, "bad_directory")
+        assert (refused.value.code, (refused.value.data or {})["code"]) == (-32602, "bad_directory")
 
 
 async def test_cancel_ends_the_turn_also_while_it_asks(up: Up) -> None:

@@ -167,6 +167,10 @@ class Rig:
                 found += [(stored.subject, decode_command(stored.raw)) for stored in batch]
         return found
 
+    async def answers_stored(self) -> int:
+        """How many answers have reached the log."""
+        return (await direct.info(self.bus, subjects.COMMANDS)).last
+
     async def announce_worker(self, host: str, pid: int, started: float, *adapters: str) -> None:
         record = {
             "worker": "wrk_announced",

@@ -223,7 +223,7 @@ async def test_many_are_answered_each_by_itself(rig: Rig) -> None:
         )
         assert [entry["ask"] for entry in dry["asks"]] == tests
         await known(rig, *tests)
-        wanted = {"behaviour": "allow", "asks": [*tests, high], "id": dry["id"]}
+        wanted: dict[str, Any] = {"behaviour": "allow", "asks": [*tests, high], "id": dry["id"]}
         done = await client.call("ask.answer_many", **wanted)
         assert {entry["ask"]: entry["outcome"] for entry in done["asks"]} == {
             **dict.fromkeys(tests, "decided"),

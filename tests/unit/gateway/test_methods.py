@@ -18,6 +18,7 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "ask.answer_many": ("approver", "itself"),
     "ask.history": ("viewer", "itself"),
     "ask.list": ("viewer", "itself"),
+    "ask.nonce": ("approver", "itself"),
     "ask.revoke": ("approver", "session"),
     "ask.rules": ("viewer", "session"),
     "device.list": ("viewer", "itself"),
@@ -66,7 +67,15 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
 
 def test_every_method_needs_the_role_it_should() -> None:
     assert {name: (method.role, method.limited) for name, method in ALL.items()} == RIGHTS
-    persons = {"ask.answer", "ask.answer_many", "ask.revoke", "device.register", "device.rename", "device.revoke"}
+    persons = {
+        "ask.answer",
+        "ask.nonce",
+        "ask.answer_many",
+        "ask.revoke",
+        "device.register",
+        "device.rename",
+        "device.revoke",
+    }
     assert {name for name, method in ALL.items() if method.acts_as_person} == persons
 
 

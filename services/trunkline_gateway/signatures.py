@@ -1,0 +1,60 @@
+"""Answers that a registered device has signed: checked here, once each, by the server's time.
+
+A nonce comes from the gateway, lives WINDOW_S in `trunk_presence`, and whichever gateway takes it out first has used it.
+"""
+
+import base64
+import datetime as dt
+import hmac
+import secrets
+from typing import Final
+
+from trunkline_bus import kv
+from trunkline_bus.connection import Bus
+from trunkline_gateway.devices import Devices
+from trunkline_gateway.roles import Principal
+from trunkline_wire import Answer, TrunklineError, parse_time
+from trunkline_wire.signing import answer_mac
+from trunkline_wire.subjects import KV_PRESENCE
+
+WINDOW_S: Final = 30
+"""Seconds that a nonce is good for, and that the signed time may be off."""
+
+
+async def make_nonce(bus: Bus, actor: str) -> str:
+    """16 random bytes as hex, for one answer of `actor`."""
+    nonce = secrets.token_hex(16)
+    await kv.put(bus, KV_PRESENCE, _key(nonce), actor.encode(), ttl=WINDOW_S)
+    return nonce
+
+
+async def check_signature(bus: Bus, devices: Devices, principal: Principal, answer: Answer) -> str | None:
+    """The device that signed the answer; None for an answer without a signature. Raises TrunklineError `bad_signature`.
+
+    The nonce is used up by it, whatever becomes of the answer.
+    """
+    signature = answer.signature
+    if signature is None:
+        return None
+    device = devices.records.known.get(signature.device)
+    if device is None or device.actor != principal.actor or principal.device not in (None, device.id):
+        raise _bad("the device is not registered for who answers")
+    mac = answer_mac(base64.b64decode(device.key), answer.ask, answer.behaviour, signature.time, signature.nonce)
+    if not hmac.compare_digest(mac, signature.mac):
+        raise _bad("it is not the device's for this answer")
+    off = abs((dt.datetime.now(dt.UTC) - parse_time(signature.time)).total_seconds())
+    if off > WINDOW_S:
+        raise _bad(f"its time is {off:.0f} s off; {WINDOW_S} s are allowed")
+    entry = await kv.get(bus, KV_PRESENCE, _key(signature.nonce))
+    fresh = entry is not None and entry.value == principal.actor.encode()
+    if entry is None or not fresh or not await kv.remove(bus, KV_PRESENCE, entry.key, revision=entry.revision):
+        raise _bad("its nonce was used before, is too old, or was never given out: `ask.nonce` gives the next one")
+    return device.id
+
+
+def _bad(why: str) -> TrunklineError:
+    return TrunklineError("bad_signature", f"the signature does not count: {why}")
+
+
+def _key(nonce: str) -> str:
+    return f"nonce.{nonce}"
