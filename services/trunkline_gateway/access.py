@@ -4,7 +4,7 @@ import os
 import pwd
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -13,13 +13,15 @@ from trunkline_bus import metrics
 from trunkline_gateway import peers
 from trunkline_gateway.audit import Audit
 from trunkline_gateway.limits import Limits
-from trunkline_gateway.oidc import Oidc
 from trunkline_gateway.peers import Peer
 from trunkline_gateway.problems import problem
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.tokens import Tokens, digest_of
 from trunkline_wire import TrunklineError
+
+if TYPE_CHECKING:
+    from trunkline_gateway.oidc import Oidc
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 SECRET_KEYS: Final = frozenset({"token", "access_token", "authorization", "auth"})
@@ -47,7 +49,7 @@ class Access:
         self._origins = set(settings.origins)
         self._tokens = tokens
         self._audit = audit
-        self._oidc = Oidc(settings.provider) if settings.provider is not None else None
+        self._oidc = _oidc(settings)
         self.limits = Limits(settings.rate_messages, settings.rate_bytes, settings.rate_burst)
         # Browsers don't tell ports apart in cookies: two instances of one machine need two names.
         self.cookie: Final = f"trunkline_{digest_of(log_id)[:8]}"
@@ -154,6 +156,15 @@ class Access:
             raise TrunklineError(
                 "bad_origin", f"pages of {origin[:128]!r} may not connect: add it to `origins` if they should"
             )
+
+
+def _oidc(settings: GatewaySettings) -> "Oidc | None":
+    provider = settings.provider
+    if provider is None:
+        return None
+    from trunkline_gateway.oidc import Oidc
+
+    return Oidc(provider)
 
 
 def peer_of(request: web.Request) -> Peer:

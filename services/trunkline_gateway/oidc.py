@@ -1,43 +1,30 @@
 """Tokens of an OpenID Connect provider: JWTs verified against the provider's published keys (RFC 7519, RFC 7517).
 
-The provider says who somebody is; roles come from a claim, by name or by what `oidc_roles` makes of a group.
+Imported only where a provider is set: the library takes a tenth of a second to load.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
 from typing import Any, Final
 
 import aiohttp
 import jwt
 import msgspec
 
-from trunkline_gateway.roles import Principal, Role
+from trunkline_gateway.provider import LEEWAY_S, Provider, principal_of
+from trunkline_gateway.roles import Principal
 from trunkline_wire import TrunklineError
 
 log = logging.getLogger(__name__)
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a key pair only: whoever can verify must not be able to sign."""
-LEEWAY_S: Final = 30
 FRESH_S: Final = 600.0
 AGAIN_S: Final = 10.0
 """Least time between two fetches, so that tokens with unknown keys are no way to make us fetch."""
 TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
 MAX_BYTES: Final = 1024 * 1024
-_ORDER: Final[tuple[Role, ...]] = ("viewer", "participant", "approver", "owner")
-
-
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a provider. `roles` maps the values of the claim `role` to ours; a value that is one of ours is that one."""
-
-    issuer: str
-    audience: str
-    actor: str = "sub"
-    role: str = "trunkline_role"
-    roles: Mapping[str, Role] = {}
-    default: Role | None = None
 
 
 class Oidc:
@@ -100,26 +87,6 @@ class Oidc:
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, jwt.PyJWKSetError) as error:
             # The keys that are known go on to count: a provider that is away must not sign everybody out.
             log.warning("oidc_keys_not_fetched", extra={"issuer": self._provider.issuer, "error": str(error)})
-
-
-def principal_of(claims: Mapping[str, Any], provider: Provider) -> Principal:
-    """From verified claims. Raises TrunklineError `unauthorized` without a usable name, `forbidden` without a role."""
-    actor = claims.get(provider.actor)
-    if not isinstance(actor, str) or not 0 < len(actor) <= 128 or not actor.isprintable():
-        raise TrunklineError("unauthorized", f"the token's claim {provider.actor!r} is no name")
-    said: Any = claims.get(provider.role)
-    values: list[Any] = said if isinstance(said, list) else [said]
-    found: list[Role] = [
-        provider.roles[value] for value in values if isinstance(value, str) and value in provider.roles
-    ]
-    found.extend(role for role in _ORDER if role in values)
-    if not found and provider.default is not None:
-        found = [provider.default]
-    if not found:
-        raise TrunklineError(
-            "forbidden", f"the provider gives {actor!r} no role here: the claim {provider.role!r} has to name one"
-        )
-    return Principal(actor=actor, role=max(found, key=_ORDER.index), via="tcp", expires=float(claims["exp"]) + LEEWAY_S)
 
 
 async def _json(http: aiohttp.ClientSession, url: str) -> dict[str, Any]:

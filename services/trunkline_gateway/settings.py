@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trunkline_gateway.oidc import Provider
+from trunkline_gateway.provider import Provider
 from trunkline_gateway.roles import Role
 from trunkline_service import Settings
 from trunkline_wire import TrunklineError

@@ -49,9 +49,15 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_an_agent_does_not_approve_itself(product: Product, project: Path, way: str) -> None:
+async def test_an_agent_does_not_approve_itself(product: Product, project: Path) -> None:
     """A first tool call, approved by a person, waits for a second ask of another session and tries to approve it."""
+    for number, way in enumerate(WAYS):
+        directory = project / str(number)
+        directory.mkdir()
+        await attack_by(product, directory, way)
+
+
+async def attack_by(product: Product, project: Path, way: str) -> None:
     script = project / "attack.sh"
     async with await product.client() as client:
         attacker = await start_session(client, project)
@@ -74,9 +80,9 @@ async def test_an_agent_does_not_approve_itself(product: Product, project: Path,
         await client.call("ask.answer", ask=attack["data"]["ask"], behaviour="allow")
         await client.wait("turn.completed", session=attacker, within=60)
 
-        assert "agent_forbidden" in (project / "out").read_text()
-        assert client.events("ask.decided", victim) == []
-        assert not made.exists()
+        assert "agent_forbidden" in (project / "out").read_text(), way
+        assert client.events("ask.decided", victim) == [], way
+        assert not made.exists(), way
         await client.call("ask.answer", ask=asked["data"]["ask"], behaviour="deny", message="no")
         await client.wait("turn.completed", session=victim)
 

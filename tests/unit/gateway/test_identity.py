@@ -3,8 +3,8 @@
 import pytest
 
 from trunkline_gateway.limits import MAX_CLIENTS, Limits
-from trunkline_gateway.oidc import LEEWAY_S, Provider, principal_of
 from trunkline_gateway.privileges import role_for_session, role_for_verb
+from trunkline_gateway.provider import LEEWAY_S, Provider, principal_of
 from trunkline_gateway.roles import Role, Scope
 from trunkline_wire import TrunklineError
 from trunkline_wire.commands import VERBS
