@@ -45,6 +45,7 @@ async def test_every_method_against_every_role(rig: Rig) -> None:
 
 
 SAMPLES: dict[str, dict[str, Any]] = {
+    "ask.revoke": {"rule": "x"},
     "session.command": {"verb": "compact"},
     "session.hand_over": {"to": "terminal"},
     "session.native": {"method": "x"},
