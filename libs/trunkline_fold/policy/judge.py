@@ -110,11 +110,22 @@ class _About:
         return paths.paths_in(self.input, cwd=self.cwd, home=self.home)
 
     @functools.cached_property
-    def mentioned_paths(self) -> list[str]:
-        """Those, and every word of a command that could be one."""
+    def words(self) -> list[str]:
         words = [word for command in self.commands for word in shell.words_of(command)][:_MOST_WORDS]
-        spelled = [word.replace("${HOME}", self.home).replace("$HOME", self.home) for word in words]
-        return [*self.paths, *(paths.resolve(word, cwd=self.cwd, home=self.home) for word in spelled)]
+        return [word.replace("${HOME}", self.home).replace("$HOME", self.home) for word in words]
+
+    @functools.cached_property
+    def mentioned_paths(self) -> list[str]:
+        """Those, and the words of commands that look like one."""
+        likely = [word for word in self.words if "/" in word or word.startswith(("~", "."))]
+        return [*self.paths, *(paths.resolve(word, cwd=self.cwd, home=self.home) for word in likely)]
+
+    def mentions(self, patterns: tuple[str, ...]) -> bool:
+        """Whether one of the paths matches, or any other word of a command a pattern that is about names alone."""
+        if any(self.widely(patterns, path) for path in self.mentioned_paths):
+            return True
+        names = [pattern for pattern in patterns if "/" not in pattern]
+        return any(paths.path_glob(pattern).fullmatch(word) is not None for pattern in names for word in self.words)
 
     @functools.cached_property
     def directories(self) -> list[str]:
@@ -219,11 +230,7 @@ def _call_miss(rule: Rule, about: _About) -> Miss | None:
 
 def _dangerous(about: _About, name: dangers.Danger) -> bool:
     found = dangers.CLASSES[name]
-    return (
-        about.kind in found.kinds
-        or dangers.mentions(name, about.parts)
-        or any(about.widely(found.paths, path) for path in about.mentioned_paths)
-    )
+    return about.kind in found.kinds or dangers.mentions(name, about.parts) or about.mentions(found.paths)
 
 
 def _seen(about: _About, text: str) -> str:
@@ -244,7 +251,7 @@ def _command(rule: Rule, about: _About) -> bool:
 
 def _paths(rule: Rule, about: _About) -> bool:
     if rule.action != "allow":
-        return any(about.widely(rule.path, path) for path in about.mentioned_paths)
+        return about.mentions(rule.path)
     # the paths beside a command say nothing about what it touches
     seen = not about.hidden and (not about.commands or bool(rule.command))
     return seen and bool(about.paths) and all(about.narrowly(rule.path, path) for path in about.paths)

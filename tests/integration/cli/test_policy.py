@@ -64,7 +64,7 @@ def test_a_policy_is_checked_tried_and_then_in_force(up: Up, policy_file: Path, 
 
 def test_many_are_approved_after_a_yes_and_stand_in_the_history(up: Up, tmp_path: Path) -> None:
     session, ask = asking(up, "ask pytest -q")
-    other, kept = asking(up, "ask pytest; rm x")
+    other, kept = asking(up, "ask pytest && rm x")
     unasked = up.cli("approve", "--all", "--command", "pytest*")
     assert unasked.stderr.splitlines()[-1].startswith("error: bad_params: there is no terminal")
     done = up.cli("approve", "--all", "--command", "pytest*", "--yes")
@@ -90,7 +90,7 @@ def test_many_are_approved_after_a_yes_and_stand_in_the_history(up: Up, tmp_path
     for target in (lines, rows):
         up.ok("asks", "--history", "--since", "1h", "--export", str(target))
     exported = {json.loads(line)["ask"]: json.loads(line) for line in lines.read_text().splitlines()}
-    assert exported[kept]["requested"]["input"] == {"command": "pytest; rm x"}
+    assert exported[kept]["requested"]["input"] == {"command": "pytest && rm x"}
     with rows.open(newline="") as file:
         table = {row["ask"]: row for row in csv.DictReader(file)}
     assert table.keys() == exported.keys()

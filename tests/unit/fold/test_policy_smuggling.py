@@ -168,6 +168,13 @@ def test_a_denied_path_is_found_in_a_command(command: str) -> None:
     assert action(f'{DENY}path = "~/.ssh/**"', run(command)) == "deny"
 
 
+def test_a_bare_word_of_a_command_is_a_name_and_no_path() -> None:
+    assert action(f'{DENY}path = "{CWD}/**"', run("make test")) == "ask"
+    assert action(f'{DENY}path = "{CWD}/**"', run("make ./test")) == "deny"
+    assert action(f'{DENY}path = "id_*"', run("cd x && cat id_rsa")) == "deny"
+    assert action(f'{DENY}path = "{CWD}/**"', ask("Read", "read", file_path="test")) == "deny"
+
+
 @pytest.mark.parametrize(
     "command",
     [
