@@ -122,7 +122,8 @@ class Decider:
         if desk is before:
             return
         self._put(desk)
-        self._settle_soon(session)
+        if desk.spending is before.spending:  # a cost alone leaves nothing to say
+            self._settle_soon(session)
 
     async def _freeze(self, session: str, stored: Stored, error: Exception) -> None:
         """From here on nothing is said in this session: nobody knows what its log means."""

@@ -27,6 +27,9 @@ FACTS: Final = frozenset(
 )
 """The types of facts that matter here; all others need not even be decoded."""
 
+_COSTS_ALONE: Final = tuple(kind for kind in SPENDING_FACTS if kind is not SessionErased)
+"""Of those the ones that can change nothing but what the session has cost."""
+
 
 class Desk(msgspec.Struct, frozen=True, kw_only=True):
     """One session. `adapter` None: nothing of it was seen yet, and nothing may be written for it."""
@@ -77,11 +80,14 @@ def fold_desk(desk: Desk, event: Event, sequence: int, channel: Channel | None, 
     """The desk after `event`, which stands at `sequence` of EVENTS since `stored`, by the server's clock."""
     if sequence <= desk.asks.sequence:
         return desk
+    spending = fold_spending(desk.spending, event)
+    if isinstance(event.data, _COSTS_ALONE) and spending is desk.spending:
+        return desk  # most messages: nothing here changes by them
     folded = fold_asks(desk.asks, event, sequence, channel)
     if folded.asks is not desk.asks.asks:
         arrived = {ask.ask: desk.arrived.get(ask.ask) or timestamp(stored) for ask in folded.open}
         desk = replace(desk, arrived=arrived)
-    desk = replace(desk, asks=folded, spending=fold_spending(desk.spending, event))
+    desk = replace(desk, asks=folded, spending=spending)
     match event.data:
         case SessionCreated() as data:
             return replace(desk, adapter=data.adapter, cwd=data.cwd, workspace=data.workspace, host=data.host)

@@ -21,8 +21,10 @@ from trunkline_wire.asks import (
     PermissionRequested,
     SessionRule,
 )
+from trunkline_wire.blocks import TextBlock
 from trunkline_wire.session import SessionClaimed, SessionCreated, SessionErased
 from trunkline_wire.subjects import Channel
+from trunkline_wire.turn import MessageAssistant
 from trunkline_wire.work import UsageUpdated
 
 SESSION, ASK = "ses_" + "0" * 32, "ask_" + "0" * 32
@@ -196,6 +198,12 @@ def test_what_needs_a_role_or_a_signature_is_routed() -> None:
     found = step(desk(CREATED, ASKED), judge=says(rule="r", role="owner", signed=True))
     assert found is not None
     assert found.data == AskRouted(ask=ASK, policy="v", rule="r", role="owner", signed=True)
+
+
+def test_a_message_that_costs_nothing_leaves_the_desk_as_it_is() -> None:
+    before = desk(CREATED, ASKED)
+    said = make_event(MessageAssistant(content=[TextBlock(text="x")]), session=SESSION, time=timestamp(BEGIN))
+    assert fold_desk(before, said, 3, None, BEGIN) is before
 
 
 def test_the_desk_knows_what_the_session_cost_and_where_it_is() -> None:
