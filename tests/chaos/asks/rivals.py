@@ -46,6 +46,7 @@ expires_after = {EXPIRY_S}
 on_expiry = "allow"
 """
 COMMANDS: Final = ("ls", "ls", "ls", "short", "short", "two", "both", "yes", "no")
+SHARED: Final = ("two", "both")
 DECIDERS: Final = ("ann", "bob", "eve")
 GOOD: Final[tuple[dict[str, Any], ...]] = (
     {"behaviour": "allow"},
@@ -98,7 +99,8 @@ class Play:
         instant = EXPIRY_S if chance.random() < 0.5 else chance.random() * SPAN_S
         async with asyncio.TaskGroup() as group:
             for decider in chance.sample(DECIDERS, chance.randint(1, 3)):
-                group.create_task(self._decide(ask, decider, instant + chance.gauss(0, 0.01), chance))
+                moment = instant + chance.gauss(0, 0.01)
+                group.create_task(self._decide(ask, decider, moment, chance, shared=command in SHARED))
             if chance.random() < 0.25:
                 group.create_task(self._withdraw(ask, instant + chance.gauss(0, 0.01)))
 
@@ -106,9 +108,11 @@ class Play:
         await asyncio.sleep(max(0.0, when))
         self.session.withdraw(ask)
 
-    async def _decide(self, ask: str, decider: str, when: float, chance: random.Random) -> None:
+    async def _decide(self, ask: str, decider: str, when: float, chance: random.Random, *, shared: bool) -> None:
+        """`shared`: several people have to allow it, so none of them may change it."""
         bad = chance.random() < 0.3
         what = chance.choice(BAD if bad else GOOD)
+        bad = bad or (shared and "updated_input" in what)
         repeats = chance.choice([0, 0, 1, 2])
         await asyncio.sleep(max(0.0, when))
         id_ = new_command_id()
