@@ -150,7 +150,10 @@ def options_updated(state: State, update: Obj) -> list[Out]:
     _take_options(known, options)
     after = {"mode": known.mode, "model": known.model, "thinking": known.thinking, "models": known.models}
     changed: dict[str, Any] = {name: value for name, value in after.items() if value != before[name]}
-    return [fact(SessionUpdated(config_options=options, **changed))]
+    out: list[Out] = [fact(SessionUpdated(config_options=options, **changed))]
+    if state.initialized and capabilities(state) != known.capabilities:
+        out.insert(0, _description(state))  # an agent that tells its options only now can do more than it said
+    return out
 
 
 def _changed(state: State, **fields: str | None) -> list[Out]:

@@ -348,8 +348,14 @@ def test_modes_commands_options_and_titles_are_told_when_they_change() -> None:
     assert talk.update("session_info_update", title=None, updatedAt="2026-01-01T00:00:00Z") == []
     groups = [{"group": "g", "name": "G", "options": [{"value": "a", "name": "A"}, {"value": "b", "name": "B"}]}]
     options = [{"id": "which", "category": "model", "type": "select", "currentValue": "b", "options": groups}]
-    assert talk.update("config_option_update", configOptions=options) == [
-        SessionUpdated(model="b", models=[Choice(id="a", name="A"), Choice(id="b", name="B")], config_options=options)
+    # It can be set now, which the session had not said.
+    described, changed = talk.update("config_option_update", configOptions=options)
+    models = [Choice(id="a", name="A"), Choice(id="b", name="B")]
+    assert isinstance(described, SessionInitialized)
+    assert (described.capabilities.model_switching, described.models) == (True, models)
+    assert changed == SessionUpdated(model="b", models=models, config_options=options)
+    assert talk.update("config_option_update", configOptions=[*options, {"id": "more"}]) == [
+        SessionUpdated(config_options=[*options, {"id": "more"}])
     ]
 
 
