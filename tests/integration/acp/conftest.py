@@ -1,7 +1,10 @@
 """One running instance for all tests of editors; each test makes sessions of its own."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Generator
 
+import aiohttp
 import pytest
 from tests.integration.supervisor.running import Up, fresh_home, running
 
@@ -22,5 +25,14 @@ def up() -> Generator[Up]:
 @pytest.fixture
 async def browser(up: Up) -> AsyncGenerator[Client]:
     """Somebody else's client of the gateway."""
-    async with await Client.connect("http://localhost", socket=up.state["socket"]) as client:
+    async with asyncio.timeout(30):
+        while (client := await _connected(up)) is None:  # noqa: ASYNC110  # a test before this one may have killed it
+            await asyncio.sleep(0.1)
+    async with client:
         yield client
+
+
+async def _connected(up: Up) -> Client | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, aiohttp.ClientError):
+        return await Client.connect("http://localhost", socket=up.state["socket"])
+    return None

@@ -84,7 +84,7 @@ class Editor:
     def said(self, session: str | None = None, kind: str = "agent_message_chunk") -> str:
         return "".join(u.content.text for u in self.of(kind, session) if u.content.type == "text")
 
-    async def until(self, found: Callable[[], bool], within: float = 30) -> None:
+    async def until(self, found: Callable[[], bool], within: float = 60) -> None:
         await eventually(found, within)
 
     async def prompt(self, session: str, text: str) -> Any:
