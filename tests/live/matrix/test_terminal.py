@@ -1,31 +1,53 @@
-"""Programs that have only a terminal: `just matrix aider`."""
+"""Programs that have only a terminal, and agents in theirs: `just matrix aider`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytest
 from tests.live.matrix.rows import CRASH, PROMPTS, Row
 
 from trunkline_agentkit.contract import More
+from trunkline_wire.session import SessionOptions
 
 pytestmark = [pytest.mark.live, pytest.mark.matrix, pytest.mark.timeout(400)]
 
+SCREEN: Mapping[Any, str] = {
+    "crash": CRASH,
+    "question": "a dialog with text to type is told as no question",
+    "tool": "a screen shows what a program does, and not where a tool begins and ends",
+    "change": "a dialog takes keys, no other input",
+    "plan": "a screen shows no plan as such",
+    "streaming": "a terminal writes over what it has written: its screen is streamed, not a text",
+    "second": "prompts wait in Trunkline while it works",
+    "resume": "it begins anew with each start",
+}
+"""What no program can do through its screen."""
 
-class TestAider(Row):
+
+class TerminalRow(Row):
+    """`hold`: what keeps the program."""
+
     adapter_name = "pty"
-    agent = profile = "aider"
+    hold: ClassVar[Literal["child", "tmux"]] = "child"
     tool_output = None
+    exempt: ClassVar[Mapping[Any, str]] = SCREEN
+
+    def options(self) -> SessionOptions:
+        return SessionOptions(mode=self.mode, native=self.native_options, hold=self.hold)
+
+
+class TestAider(TerminalRow):
+    agent = profile = "aider"
     huge_size = 200_000
     recovers: ClassVar[Sequence[More]] = ("drop",)
-    prompts: ClassVar[Mapping[Any, str]] = {**PROMPTS, "huge": "SCENARIO=huge BYTES=300000"}
-    exempt: ClassVar[Mapping[Any, str]] = {
-        "crash": CRASH,
-        "ask": "it offers its model no tools; what it asks itself is tested apart",
-        "question": "a dialog with text to type is told as no question",
-        "tool": "a screen shows what a program does, and not where a tool begins and ends",
-        "change": "a dialog takes keys, no other input",
-        "plan": "a screen shows no plan as such",
-        "streaming": "a terminal writes over what it has written: its screen is streamed, not a text",
-        "second": "prompts wait in Trunkline while it works",
-        "resume": "it begins anew with each start",
+    # A file, as it takes them from what its model says.
+    prompts: ClassVar[Mapping[Any, str]] = {
+        **PROMPTS,
+        "huge": "SCENARIO=huge BYTES=300000",
+        "ask": r'SAY="Here it is.\n\nasked\n```\nmade\n```\n"',
     }
+
+
+class TestAiderInTmux(TestAider):
+    row = "aider-tmux"
+    hold = "tmux"
