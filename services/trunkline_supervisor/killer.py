@@ -9,6 +9,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+from trunkline_agentkit.death import HELD
 from trunkline_agentkit.endings import leftovers
 from trunkline_agentkit.environment import SESSION_MARK
 from trunkline_agentkit.memory import Memory
@@ -103,6 +104,8 @@ class Killer:
             # The agent's holder sees its end, and ends what the marks do not show.
             await end_group(record.agent.pgid, record.agent.started, marks)
         await end_family(marks)
+        # What outlives its worker on purpose ends with its session all the same.
+        await end_family({SESSION_MARK: f"{HELD}{record.session}"})
 
     async def _close(self, pen: Pen, command: Command, sequence: int) -> None:
         memory = pen.memory

@@ -125,6 +125,25 @@ async def test_a_program_in_tmux_goes_on_without_its_worker(product: Product, pr
     assert code == 0, f"{out}\n{err}"
 
 
+async def test_a_kill_ends_what_tmux_holds_though_the_worker_hangs(
+    product: Product, project: Path, temporary: Path
+) -> None:
+    async with await product.client() as client:
+        session = await begin(client, project, agent="stand-in", options={"hold": "tmux"})
+        await client.call("session.prompt", session=session, text="long")
+        await client.wait("turn.started")
+        assert held(temporary)
+        worker = product.find("adapters")
+        assert worker is not None
+        worker.suspend()
+        try:
+            await client.call("session.command", session=session, verb="kill", args={"reason": "enough"})
+            await client.wait("session.closed")
+            await eventually(lambda: held(temporary) == [], 10)
+        finally:
+            worker.resume()
+
+
 async def test_a_tmux_session_of_the_users_own_is_looked_at_and_left_alone(
     product: Product, project: Path, temporary: Path
 ) -> None:
