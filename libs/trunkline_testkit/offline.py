@@ -72,7 +72,7 @@ git: false
 
 
 def _codex(home: Path, api_url: str) -> dict[str, str]:
-    # A model of Codex's own catalogue: for others it has no tool for patches.
+    # A model of Codex's own catalogue: for others it has no tool for patches. In its terminal it praises a newer one, once.
     _write(
         home / ".codex" / "config.toml",
         f"""
@@ -93,6 +93,8 @@ stream_max_retries = 1
 enabled = false
 [feedback]
 enabled = false
+[notice.model_migrations]
+"gpt-5.5" = "gpt-6-sol"
 """,
     )
     return {"CODEX_HOME": str(home / ".codex"), "CODEX_SCRIPTED_KEY": KEY}

@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 from trunkline_agentkit.fields import Obj
 
-PLACE: Final = "#{pane_id} #{pane_width} #{pane_height} #{cursor_x} #{cursor_y} #{pane_current_command}"
-"""What is asked for before the screen: where it is, how large, where its cursor stands, what runs there."""
+PLACE: Final = "#{pane_id} #{pane_width} #{pane_height} #{cursor_x} #{cursor_y} #{pane_current_command} #{pane_title}"
+"""What is asked for before the screen: where it is, how large, where its cursor stands, what runs there, its title."""
 
 Asked = Literal["place", "screen", "nothing"]
 
@@ -80,9 +80,9 @@ class Control:
         return []
 
     def _screen(self, lines: list[str], at: float) -> list[Obj]:
-        _, columns, rows, x, y, program = self._place[:6]
+        _, columns, rows, x, y, program, *title = self._place
         self._decoder.reset()
-        drawn = "\x1b[H\x1b[2J" + "\r\n".join(lines) + f"\x1b[0m\x1b[{int(y) + 1};{int(x) + 1}H"
+        drawn = f"\x1b]2;{' '.join(title)}\x07" + "\x1b[H\x1b[2J" + "\r\n".join(lines) + f"\x1b[0m\x1b[{int(y) + 1};{int(x) + 1}H"
         opened = {"type": "opened", "at": at, "columns": int(columns), "rows": int(rows), "command": [program]}
         return [opened, {"type": "output", "at": at, "data": drawn}]
 

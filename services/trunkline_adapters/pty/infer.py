@@ -42,8 +42,8 @@ Sight = Asking | Literal["busy", "prompt"] | None
 """What a screen shows; None: nothing that is known."""
 
 
-def look(profile: Profile, text: str) -> Sight:
-    """What the text of a screen shows."""
+def look(profile: Profile, text: str, title: str = "") -> Sight:
+    """What the text of a screen shows, and the title above it."""
     for dialog in profile.dialogs:
         if (found := _last(dialog.pattern, text)) is None:
             continue
@@ -62,8 +62,9 @@ def look(profile: Profile, text: str) -> Sight:
             options=tuple(AskOption(id=answer.id, name=answer.name, kind=answer.kind) for answer, _ in answers),
             keys={answer.id: keys for answer, keys in answers},
         )
-    if profile.busy and re.search(profile.busy, text, re.MULTILINE):
-        return "busy"
+    for shows, where in (profile.busy, text), (profile.busy_title, title):
+        if shows and re.search(shows, where, re.MULTILINE):
+            return "busy"
     return "prompt" if re.search(profile.prompt, text, re.MULTILINE) else None
 
 
@@ -105,9 +106,9 @@ class Watch:
         self._sight = self.settled = None
         self._since = self._changed = self._at = self._begun = at
 
-    def see(self, at: float, text: str) -> None:
+    def see(self, at: float, text: str, title: str = "") -> None:
         """The program has printed something, and this is its screen now."""
-        sight = look(self._profile, text)
+        sight = look(self._profile, text, title)
         if _key(sight) != _key(self._sight):
             self._since = at
         self._sight, self._changed = sight, at
@@ -138,7 +139,7 @@ class Watch:
             return self._since + STANDS_S
         stood = self._since + self._profile.prompt_s
         # A prompt that always shows is no answer to what was sent.
-        return stood if self._begun is None or not self._profile.busy else max(stood, self._begun + UNSEEN_S)
+        return stood if self._begun is None or not self._profile.tells_work else max(stood, self._begun + UNSEEN_S)
 
     def _is_settled(self) -> bool:
         return _key(self._sight) == _key(self.settled)

@@ -52,6 +52,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Seconds that `prompt` has to stand."""
     busy: str = ""
     """It works: what the screen shows then, whatever else it shows. Without it only the prompt's absence tells."""
+    busy_title: str = ""
+    """Likewise: what the terminal's title shows then."""
     silent_s: Seconds = 60.0
     """Seconds of silence, with neither of them on the screen, after which it counts as waiting."""
     submit: str = "\r"
@@ -80,11 +82,16 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
     @property
+    def tells_work(self) -> bool:
+        """Whether it shows that it works."""
+        return bool(self.busy or self.busy_title)
+
+    @property
     def patterns(self) -> list[str]:
         asked = [
             pattern for one in self.dialogs for pattern in (one.pattern, *(answer.match for answer in one.answers))
         ]
-        return [self.prompt, self.busy, self.failed, self.signed_out, *self.noise, *asked]
+        return [self.prompt, self.busy, self.busy_title, self.failed, self.signed_out, *self.noise, *asked]
 
 
 def _check(profile: Profile) -> None:

@@ -249,7 +249,7 @@ class PtyTranslator:
         """What the screen says now, if it is time to see that, or time has passed that makes a difference."""
         if self._unseen and self._at >= self._looked_at + LOOK_EVERY_S:
             self._unseen, self._looked_at = False, self._at
-            self._watch.see(self._at, self._screen.text)
+            self._watch.see(self._at, self._screen.text, self._screen.title)
         elif not self._unseen:
             self._watch.pass_time(self._at)
 

@@ -1,12 +1,15 @@
 """Programs that have only a terminal, and agents in theirs: `just matrix aider`."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pytest
 from tests.live.matrix.rows import CRASH, PROMPTS, Row
 
 from trunkline_agentkit.contract import More
+from trunkline_testkit.offline import KEY
 from trunkline_wire.session import SessionOptions
 
 pytestmark = [pytest.mark.live, pytest.mark.matrix, pytest.mark.timeout(400)]
@@ -22,6 +25,7 @@ SCREEN: Mapping[Any, str] = {
     "resume": "it begins anew with each start",
 }
 """What no program can do through its screen."""
+LAST_SCREEN = "it draws its whole screen anew: of a long answer the end is there"
 
 
 class TerminalRow(Row):
@@ -51,3 +55,33 @@ class TestAider(TerminalRow):
 class TestAiderInTmux(TestAider):
     row = "aider-tmux"
     hold = "tmux"
+
+
+class TestGeminiTerminal(TerminalRow):
+    row = "gemini-terminal"
+    agent = profile = "gemini"
+    exempt: ClassVar[Mapping[Any, str]] = {**SCREEN, "huge": LAST_SCREEN}
+
+
+class TestClaudeTerminal(TerminalRow):
+    row = "claude-terminal"
+    agent = profile = "claude"
+    native_options: ClassVar[dict[str, Any]] = {"command": ["claude", "--permission-mode", "default"]}
+
+    @pytest.fixture(autouse=True)
+    def _begun_before(self, _bench: None, tmp_path: Path) -> None:
+        """What it asks at its first start is tested apart."""
+        answered = {
+            "hasCompletedOnboarding": True,
+            "customApiKeyResponses": {"approved": [KEY], "rejected": []},
+            "projects": {str(tmp_path): {"hasTrustDialogAccepted": True}},
+        }
+        (self.home / ".claude.json").write_text(json.dumps(answered))
+
+    exempt: ClassVar[Mapping[Any, str]] = {**SCREEN, "huge": LAST_SCREEN}
+
+
+class TestCodexTerminal(TerminalRow):
+    row = "codex-terminal"
+    agent = profile = "codex"
+    exempt: ClassVar[Mapping[Any, str]] = {**SCREEN, "huge": LAST_SCREEN}
