@@ -82,7 +82,12 @@ class Control:
     def _screen(self, lines: list[str], at: float) -> list[Obj]:
         _, columns, rows, x, y, program, *title = self._place
         self._decoder.reset()
-        drawn = f"\x1b]2;{' '.join(title)}\x07" + "\x1b[H\x1b[2J" + "\r\n".join(lines) + f"\x1b[0m\x1b[{int(y) + 1};{int(x) + 1}H"
+        drawn = (
+            f"\x1b]2;{' '.join(title)}\x07"
+            + "\x1b[H\x1b[2J"
+            + "\r\n".join(lines)
+            + f"\x1b[0m\x1b[{int(y) + 1};{int(x) + 1}H"
+        )
         opened = {"type": "opened", "at": at, "columns": int(columns), "rows": int(rows), "command": [program]}
         return [opened, {"type": "output", "at": at, "data": drawn}]
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from trunkline_adapters.pty.answer import answer, ends_with, plain
-from trunkline_adapters.pty.cast import Cast
 from trunkline_adapters.pty.infer import Asking, Watch
 from trunkline_adapters.pty.native import kind_of, time_of
 from trunkline_adapters.pty.profiles import Profile, profile_of
 from trunkline_adapters.pty.screen import Screen
+from trunkline_adapters.pty.view import RECORDING_LIMIT, View
 from trunkline_agentkit.fields import Obj, strings, text, truth, whole
-from trunkline_agentkit.protocol import Context, Fact, Out, Piece, Progress
+from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import Data, TrunklineError
 from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested
@@ -27,8 +27,6 @@ from trunkline_wire.session import Capabilities, SessionInitialized, SessionResu
 from trunkline_wire.turn import (
     MessageAssistant,
     TerminalClosed,
-    TerminalOpened,
-    TerminalScreen,
     TurnCompleted,
     TurnStarted,
 )
@@ -38,10 +36,6 @@ LOOKING: Final = Capabilities(heuristic=("turns",), options=("native",))
 """Of a terminal in which nothing may be typed."""
 LOOK_EVERY_S: Final = 0.05
 """Seconds between two looks at what the screen says."""
-SHOW_EVERY_S: Final = 0.1
-"""Seconds between two screens that are streamed."""
-RECORDING_LIMIT: Final = 1024 * 1024
-"""Characters of the recording after which it is told in mid-turn."""
 _LAST_LINES: Final = 40
 _LARGEST_SIDE: Final = 1000
 
@@ -83,16 +77,11 @@ class PtyTranslator:
         self._writable = writable
         self._given = known
         self._use(known or profile_of([], source))
-        self._screen = Screen(80, 24)
-        self._cast = Cast()
+        self._view = View(records=context.keep_native == "all")
         self._at = 0.0
         self._looked_at = -LOOK_EVERY_S
         self._unseen = False
         """The screen has changed since."""
-        self._shown_at = -SHOW_EVERY_S
-        self._shown: tuple[str, tuple[int, int]] | None = None
-        self._fresh = False
-        """The screen is not streamed yet as it is."""
         self._typed = ""
         self._turn: Turn | None = None
         self._turns = 0
@@ -105,6 +94,10 @@ class PtyTranslator:
     def _use(self, known: Profile) -> None:
         self._profile = known
         self._watch = Watch(known)
+
+    @property
+    def _screen(self) -> Screen:
+        return self._view.screen
 
     @property
     def profile(self) -> Profile:
@@ -134,7 +127,7 @@ class PtyTranslator:
         """When something follows though the program prints nothing: then a `tick` has to be told."""
         times = (
             self._looked_at + LOOK_EVERY_S if self._unseen else self._watch.due,
-            self._shown_at + SHOW_EVERY_S if self._fresh else None,
+            self._view.due,
         )
         return min((time for time in times if time is not None), default=None)
 
@@ -145,7 +138,7 @@ class PtyTranslator:
     @property
     def last_words(self) -> str:
         """The end of what the terminal shows."""
-        return "\n".join(self._screen.text.splitlines()[-_LAST_LINES:])
+        return self._view.last_words
 
     def shows(self, said: str) -> bool:
         """Whether the end of a text stands on the screen, however its lines are broken."""
@@ -213,18 +206,17 @@ class PtyTranslator:
         while (due := self.due) is not None and due <= at:
             self._at = max(self._at, due)
             self._look()
-            out += [*self._settle(), *self._show()]
+            out += [*self._settle(), *self._view.show(self._at)]
         self._at = at
         return out
 
     def _opened(self, message: Obj) -> list[Out]:
         if self._given is None:
             self._use(profile_of(strings(message.get("command") or []), self._source))
-        columns, rows = _size(message)
-        self._screen = Screen(columns, rows)
+        opened = self._view.open(*_size(message))
         if self._turn is not None:
             self._turn.line = self._turn.top = 0
-        return [_fact(TerminalOpened(columns=columns, rows=rows))]
+        return [opened]
 
     def _printed(self, data: str) -> list[Out]:
         out: list[Out] = []
@@ -232,17 +224,15 @@ class PtyTranslator:
             self._initialized = True
             able = self._profile.capabilities if self._writable else LOOKING
             out.append(_fact(SessionInitialized(capabilities=able, native_session=self._attach)))
-        self._record("o", data)
-        self._screen.feed(data)
-        self._fresh = self._unseen = True
+        self._view.printed(self._at, data)
+        self._unseen = True
         self._look()
         if self._survivor is not None:
             out += self._take_up(self._survivor)
         out += self._settle()
-        if self._at >= self._shown_at + SHOW_EVERY_S:
-            out += self._show()
-        if self._cast.size > RECORDING_LIMIT:
-            out.append(self._snapshot())
+        out += self._view.show(self._at)
+        if self._view.recorded > RECORDING_LIMIT:
+            out.append(self._view.snapshot())
         return out
 
     def _look(self) -> None:
@@ -256,7 +246,7 @@ class PtyTranslator:
     def _take_up(self, survivor: Survivor) -> list[Out]:
         """The screen as it is now, and what became of the dialog that was open."""
         self._survivor = None
-        out = [self._snapshot()]
+        out = [self._view.snapshot()]
         shown = self._watch.stands(self._at)
         for record in survivor.asks.values():
             if record.status != "open" and not record.deliverable:
@@ -274,7 +264,7 @@ class PtyTranslator:
 
     def _input(self, message: Obj) -> list[Out]:
         data = text(message, "data") or ""
-        self._record("i", data)
+        self._view.typed(self._at, data)
         if truth(message, "reports"):
             return []
         if data == self._profile.interrupt:
@@ -299,10 +289,7 @@ class PtyTranslator:
         return out
 
     def _resize(self, message: Obj) -> list[Out]:
-        columns, rows = _size(message)
-        self._record("r", f"{columns}x{rows}")
-        self._screen.resize(columns, rows)
-        return [_fact(TerminalOpened(columns=columns, rows=rows, title=self._screen.title or None))]
+        return [self._view.resize(self._at, *_size(message))]
 
     def _begin(self, command: str | None) -> list[Out]:
         self._turns += 1
@@ -359,7 +346,7 @@ class PtyTranslator:
         data = TurnCompleted(
             outcome="interrupted" if turn.interrupted else "success" if error is None else "error", error=error
         )
-        return [*self._spoken(said, aborted=turn.interrupted), self._snapshot(), _fact(data)]
+        return [*self._spoken(said, aborted=turn.interrupted), self._view.snapshot(), _fact(data)]
 
     def _exit(self, message: Obj) -> list[Out]:
         code = whole(message, "code")
@@ -367,9 +354,9 @@ class PtyTranslator:
         if self._turn is not None and code == 0:
             out += self._end(self._turn)
         elif self._turn is not None:
-            out += [*self._spoken(self._said(self._turn), aborted=True), self._snapshot()]
-        elif self._cast.size:
-            out.append(self._snapshot())
+            out += [*self._spoken(self._said(self._turn), aborted=True), self._view.snapshot()]
+        elif self._view.recorded:
+            out.append(self._view.snapshot())
         return [*out, _fact(TerminalClosed(exit_code=code))]
 
     def _spoken(self, said: str, *, aborted: bool) -> list[Out]:
@@ -391,35 +378,6 @@ class PtyTranslator:
         if known.failed and re.search(known.failed, said, re.MULTILINE):
             return ErrorInfo(code="agent_failed", message=last)
         return None
-
-    def _show(self) -> list[Out]:
-        """The screen as it is, for those who watch."""
-        now = (self._screen.text, self._screen.cursor)
-        if not self._fresh or self._at < self._shown_at + SHOW_EVERY_S:
-            return []
-        self._fresh, self._shown_at = False, self._at
-        if now == self._shown:
-            return []
-        self._shown = now
-        return [Progress(data=self._picture())]
-
-    def _snapshot(self) -> Out:
-        return _fact(self._picture(self._cast.take(self._screen.columns, self._screen.rows)))
-
-    def _picture(self, recording: str | None = None) -> TerminalScreen:
-        screen = self._screen
-        return TerminalScreen(
-            text=screen.text,
-            columns=screen.columns,
-            rows=screen.rows,
-            cursor=screen.cursor,
-            attributes=screen.attributes() or None,
-            recording=recording,
-        )
-
-    def _record(self, code: str, data: str) -> None:
-        if self._context.keep_native == "all":
-            self._cast.add(self._at, code, data)
 
 
 def _size(message: Obj) -> tuple[int, int]:

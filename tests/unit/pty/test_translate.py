@@ -10,7 +10,8 @@ from tests.unit.claude.recorded import CONTEXT
 from trunkline_adapters.pty import cast, launch
 from trunkline_adapters.pty.native import tick, typed
 from trunkline_adapters.pty.profiles import PROFILES
-from trunkline_adapters.pty.translate import RECORDING_LIMIT, PtyTranslator
+from trunkline_adapters.pty.translate import PtyTranslator
+from trunkline_adapters.pty.view import RECORDING_LIMIT
 from trunkline_agentkit import Fact, Out, Progress
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested
