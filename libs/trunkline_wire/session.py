@@ -44,7 +44,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     options: tuple[str, ...] = ()
     """The session options (names of SessionOptions' fields) that the adapter honours."""
     heuristic: tuple[str, ...] = ()
-    """What is read from a screen and may be wrong: names of capabilities, and `turns`."""
+    """What is read from a screen and may be wrong: names of capabilities, `turns` and `messages`."""
 
 
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

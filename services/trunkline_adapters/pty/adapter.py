@@ -10,6 +10,7 @@ import msgspec
 
 from trunkline_adapters.pty import cast, launch, tmux
 from trunkline_adapters.pty.link import BridgeLink, TmuxLink
+from trunkline_adapters.pty.log import LogReader
 from trunkline_adapters.pty.profiles import PROFILES, Profile
 from trunkline_adapters.pty.session import PtySession
 from trunkline_adapters.pty.translate import PtyTranslator
@@ -23,7 +24,7 @@ from trunkline_wire.session import Capabilities, SessionOptions
 CAPABILITIES: Final = Capabilities(
     interrupt=True,
     permissions=True,
-    heuristic=("turns", "interrupt", "permissions"),
+    heuristic=("turns", "messages", "interrupt", "permissions"),
     hold=("child", "tmux"),
     options=("model", "native"),
 )
@@ -79,7 +80,8 @@ class PtyAdapter:
             return await self._attach(start, chosen, server)
         columns, rows = launch.size(start.options.native)
         process = await start.launch(launch.bridged(argv, columns, rows), environment=environment)
-        return PtySession(start, chosen, BridgeLink(process), PtyTranslator(start.context, chosen, source))
+        translator = PtyTranslator(start.context, chosen, source)
+        return PtySession(start, chosen, BridgeLink(process), translator, log=_log(chosen, environment))
 
     async def resume(self, start: Start) -> PtySession:
         """Takes up what tmux has held; anything else begins anew, for a terminal's program keeps nothing."""
@@ -103,7 +105,8 @@ class PtyAdapter:
         translator = PtyTranslator(start.context, chosen, self._source, attach=server.attach)
         if start.survivor is not None:
             translator.adopt(start.survivor)
-        return PtySession(start, chosen, TmuxLink(process, server), translator)
+        log = _log(chosen, launch.environment(start, chosen, self._source))
+        return PtySession(start, chosen, TmuxLink(process, server), translator, log=log)
 
     async def _look_at(self, start: Start, server: tmux.Server) -> PtySession:
         if server.session not in await tmux.sessions(server.program, self._source):
@@ -133,3 +136,7 @@ class PtyAdapter:
 
     async def close(self) -> None:
         pass
+
+
+def _log(chosen: Profile, environment: Mapping[str, str]) -> LogReader | None:
+    return LogReader(chosen.log, environment) if chosen.log is not None else None

@@ -83,8 +83,7 @@ class Control:
         _, columns, rows, x, y, program, *title = self._place
         self._decoder.reset()
         drawn = (
-            f"\x1b]2;{' '.join(title)}\x07"
-            + "\x1b[H\x1b[2J"
+            f"\x1b]2;{' '.join(title)}\x07\x1b[H\x1b[2J"
             + "\r\n".join(lines)
             + f"\x1b[0m\x1b[{int(y) + 1};{int(x) + 1}H"
         )

@@ -1,7 +1,7 @@
 """What passes between a session and a program's terminal, as JSON objects. `at` is seconds since the terminal was opened.
 
 From the terminal: `opened` {columns, rows, command}, `output` {data}, `exit` {code, signal}, `refused` {line}.
-From us: `input` {data, command?, begins?, answers?, reports?}, `resize` {columns, rows}, and `tick`, which is said to nobody: time has
+From us: `logged` {text}: a message as the program's own log has it; `input` {data, command?, begins?, answers?, reports?}, `resize` {columns, rows}, and `tick`, which is said to nobody: time has
 passed. An asciinema recording says the same in its own form (`cast.py`).
 """
 
@@ -30,6 +30,10 @@ def typed(
     if reports:
         message["reports"] = True
     return message
+
+
+def logged(said: str, at: float) -> Obj:
+    return {"type": "logged", "at": round(at, 4), "text": said}
 
 
 def resized(columns: int, rows: int, at: float) -> Obj:

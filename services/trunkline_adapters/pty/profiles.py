@@ -41,6 +41,26 @@ class Dialog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kind: ToolKind = "other"
 
 
+class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which lines of a log hold a text of somebody's. Names of fields are told as `a.b.c`."""
+
+    where: dict[str, str]
+    """The values by which they are known."""
+    text: str
+    """The field with the text, or with a list of objects that have a `text`."""
+    id: str = ""
+    """The field with a message's name, where lines may tell the same one again."""
+
+
+class Log(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the program itself writes down, as lines of JSON."""
+
+    files: tuple[str, ...]
+    """Patterns of paths, as `~/…` or `$NAME/…`."""
+    user: Said
+    agent: Said
+
+
 class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a program is started, and what its screen looks like."""
 
@@ -63,6 +83,7 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     leave: str = ""
     """What is typed to have it end."""
     dialogs: tuple[Dialog, ...] = ()
+    log: Log | None = None
     noise: tuple[str, ...] = ()
     """Lines that are no part of an answer."""
     failed: str = ""
@@ -72,7 +93,9 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def capabilities(self) -> Capabilities:
-        heuristic = ("turns", "interrupt", "permissions") if self.dialogs else ("turns", "interrupt")
+        heuristic = (
+            ("turns", "messages", "interrupt", "permissions") if self.dialogs else ("turns", "messages", "interrupt")
+        )
         return Capabilities(
             interrupt=True,
             permissions=bool(self.dialogs),

@@ -11,6 +11,7 @@ import msgspec
 
 from trunkline_adapters.pty import launch, native
 from trunkline_adapters.pty.link import Heard, Link, TmuxLink
+from trunkline_adapters.pty.log import LogReader
 from trunkline_adapters.pty.profiles import Profile
 from trunkline_adapters.pty.translate import PtyTranslator
 from trunkline_agentkit import (
@@ -46,13 +47,21 @@ class PtySession(ConfigurableBase):
     """Made by `PtyAdapter`."""
 
     def __init__(
-        self, start: Start, profile: Profile, link: Link, translator: PtyTranslator, *, writable: bool = True
+        self,
+        start: Start,
+        profile: Profile,
+        link: Link,
+        translator: PtyTranslator,
+        *,
+        log: LogReader | None = None,
+        writable: bool = True,
     ) -> None:
         self._start = start
         self._profile = profile
         self._link = link
         self._process = process = link.process
         self._translator = translator
+        self._log = log
         self._writable = writable
         self._unread = Unread()
         self._translating = asyncio.Lock()
@@ -152,6 +161,7 @@ class PtySession(ConfigurableBase):
         async with self._translating:
             if heard.messages:
                 self._heard = asyncio.get_running_loop().time()
+            await self._read_log()
             self._unread.keep(await asyncio.to_thread(understand, self._translator, heard))
         self._news.set()
 
@@ -182,6 +192,8 @@ class PtySession(ConfigurableBase):
             await self._type(launch.keystrokes(said, pastes=self._translator.pastes))
             await self._until_shown(said)
             await asyncio.sleep(self._profile.submit_s)
+            if self._log is not None:
+                await asyncio.to_thread(self._log.begin, said)
             await self._type(self._profile.submit, begins=True, command=prompt.command)
         except TrunklineError:
             log.info("prompt_untyped", extra={"pid": self._process.pid})
@@ -215,12 +227,20 @@ class PtySession(ConfigurableBase):
     async def _tell(self, make: Callable[[float], Obj]) -> Obj:
         """Has the translator know of what we do, at the terminal's present time."""
         async with self._translating:
+            await self._read_log()
             message = make(self._now())
             self._heard = asyncio.get_running_loop().time()
             out = await asyncio.to_thread(self._translator.sent, message)
             self._keep(out, native.kind_of(message))
         self._news.set()
         return message
+
+    async def _read_log(self) -> None:
+        """Tells the translator what the program itself has kept of the turn, before that may end."""
+        if self._log is None or not self._translator.open:
+            return
+        for said in await asyncio.to_thread(self._log.news, asyncio.get_running_loop().time()):
+            self._keep(self._translator.sent(native.logged(said, self._translator.at)), "logged")
 
     def _keep(self, out: list[Out], kind: str) -> None:
         if out:

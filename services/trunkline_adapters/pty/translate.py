@@ -49,6 +49,8 @@ class Turn:
     said: str
     """What was typed, to tell its echo from an answer."""
     interrupted: bool = False
+    logged: int = 0
+    """Messages of it that the program's own log had."""
 
 
 @dataclass
@@ -193,6 +195,8 @@ class PtyTranslator:
         match kind_of(message):
             case "input":
                 out += self._input(message)
+            case "logged":
+                out += self._logged(text(message, "text") or "")
             case "resize":
                 out += self._resize(message)
             case _:
@@ -346,7 +350,7 @@ class PtyTranslator:
         data = TurnCompleted(
             outcome="interrupted" if turn.interrupted else "success" if error is None else "error", error=error
         )
-        return [*self._spoken(said, aborted=turn.interrupted), self._view.snapshot(), _fact(data)]
+        return [*self._shown(turn, said, aborted=turn.interrupted), self._view.snapshot(), _fact(data)]
 
     def _exit(self, message: Obj) -> list[Out]:
         code = whole(message, "code")
@@ -354,15 +358,26 @@ class PtyTranslator:
         if self._turn is not None and code == 0:
             out += self._end(self._turn)
         elif self._turn is not None:
-            out += [*self._spoken(self._said(self._turn), aborted=True), self._view.snapshot()]
+            out += [*self._shown(self._turn, self._said(self._turn), aborted=True), self._view.snapshot()]
         elif self._view.recorded:
             out.append(self._view.snapshot())
         return [*out, _fact(TerminalClosed(exit_code=code))]
 
-    def _spoken(self, said: str, *, aborted: bool) -> list[Out]:
+    def _logged(self, said: str) -> list[Out]:
+        """A message as the program itself has kept it, which is better than what its screen shows."""
+        if self._turn is None:
+            return []
+        self._turn.logged += 1
+        return self._spoken(said, f":{self._turn.logged}")
+
+    def _shown(self, turn: Turn, said: str, *, aborted: bool) -> list[Out]:
+        return [] if turn.logged else self._spoken(said, aborted=aborted)
+
+    def _spoken(self, said: str, part: str = "", *, aborted: bool = False) -> list[Out]:
         if not said:
             return []
-        item = item_id(self._context.session, self._context.incarnation, f"turn:{self._generation}{self._turns}")
+        name = f"turn:{self._generation}{self._turns}{part}"
+        item = item_id(self._context.session, self._context.incarnation, name)
         return [_fact(MessageAssistant(content=[TextBlock(text=said)], aborted=aborted), item=item)]
 
     def _said(self, turn: Turn) -> str:

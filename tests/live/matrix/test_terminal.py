@@ -25,7 +25,8 @@ SCREEN: Mapping[Any, str] = {
     "resume": "it begins anew with each start",
 }
 """What no program can do through its screen."""
-LAST_SCREEN = "it draws its whole screen anew: of a long answer the end is there"
+LARGE: Mapping[Any, str] = {**PROMPTS, "huge": "SCENARIO=huge BYTES=300000"}
+"""They draw each character of it, some several times."""
 
 
 class TerminalRow(Row):
@@ -34,6 +35,8 @@ class TerminalRow(Row):
     adapter_name = "pty"
     hold: ClassVar[Literal["child", "tmux"]] = "child"
     tool_output = None
+    huge_size = 200_000
+    prompts: ClassVar[Mapping[Any, str]] = LARGE
     exempt: ClassVar[Mapping[Any, str]] = SCREEN
 
     def options(self) -> SessionOptions:
@@ -42,12 +45,10 @@ class TerminalRow(Row):
 
 class TestAider(TerminalRow):
     agent = profile = "aider"
-    huge_size = 200_000
     recovers: ClassVar[Sequence[More]] = ("drop",)
     # A file, as it takes them from what its model says.
     prompts: ClassVar[Mapping[Any, str]] = {
-        **PROMPTS,
-        "huge": "SCENARIO=huge BYTES=300000",
+        **LARGE,
         "ask": r'SAY="Here it is.\n\nasked\n```\nmade\n```\n"',
     }
 
@@ -60,7 +61,6 @@ class TestAiderInTmux(TestAider):
 class TestGeminiTerminal(TerminalRow):
     row = "gemini-terminal"
     agent = profile = "gemini"
-    exempt: ClassVar[Mapping[Any, str]] = {**SCREEN, "huge": LAST_SCREEN}
 
 
 class TestClaudeTerminal(TerminalRow):
@@ -78,10 +78,11 @@ class TestClaudeTerminal(TerminalRow):
         }
         (self.home / ".claude.json").write_text(json.dumps(answered))
 
-    exempt: ClassVar[Mapping[Any, str]] = {**SCREEN, "huge": LAST_SCREEN}
-
 
 class TestCodexTerminal(TerminalRow):
     row = "codex-terminal"
     agent = profile = "codex"
-    exempt: ClassVar[Mapping[Any, str]] = {**SCREEN, "huge": LAST_SCREEN}
+    trouble_patience = 90.0  # it takes long to start
+    litter: ClassVar[Sequence[str]] = ("codex-daemon-*",)
+    # Unasked it runs what changes nothing but the project.
+    prompts: ClassVar[Mapping[Any, str]] = {**LARGE, "ask": "SCENARIO=bash CMD=rm -rf nothing; touch asked"}
