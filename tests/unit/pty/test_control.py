@@ -48,7 +48,7 @@ def test_a_screen_that_was_asked_for_comes_with_its_size_and_cursor() -> None:
     control = Control()
     control.asked("place")
     control.asked("screen")
-    said = [b"%begin 5 1 0", b"%end 5 1 0", b"%begin 5 2 1", b"%3 20 4 2 1 sh", b"%end 5 2 1"]
+    said = [b"%begin 5 1 0", b"%end 5 1 0", b"%begin 5 2 1", b"%3 20 4 2 1 sh its title", b"%end 5 2 1"]
     said += [b"%begin 5 3 1", b"\x1b[31mred", b"%output %3 no output", b"", b""]
     for line in said:
         assert control.feed(line, 1.0) == []
@@ -58,6 +58,7 @@ def test_a_screen_that_was_asked_for_comes_with_its_size_and_cursor() -> None:
     assert (opened["type"], opened["columns"], opened["rows"], opened["command"]) == ("opened", 20, 4, ["sh"])
     screen = Screen(20, 4)
     screen.feed(printed["data"])
+    assert screen.title == "its title"
     assert (screen.text, screen.cursor) == ("red\n%output %3 no output"[:24], (2, 1))
 
 

@@ -1,10 +1,14 @@
 """What a screen says, and from when on it counts. Times are derived by hand from the profile."""
 
+from pathlib import Path
+
 import msgspec
+import pytest
 
 from trunkline_adapters.pty.infer import STANDS_S, UNSEEN_S, Asking, Watch, look
 from trunkline_adapters.pty.profiles import PROFILES, Answer, Dialog, Profile
 
+SCREENS = Path(__file__).parents[2] / "recordings" / "screens"
 PLAIN = Profile(
     command=("p",),
     prompt=r"^>\Z",
@@ -22,6 +26,11 @@ PLAIN = Profile(
     ),
 )
 BUSY = msgspec.structs.replace(PLAIN, busy="working", prompt="^>")
+
+
+def shown(name: str) -> str:
+    """A recorded screen."""
+    return (SCREENS / f"{name}.txt").read_text().rstrip("\n")
 
 
 def test_a_dialog_offers_what_it_shows() -> None:
@@ -86,6 +95,16 @@ def test_a_prompt_that_always_shows_counts_after_work_was_seen() -> None:
     assert watch.due == 3.5
 
 
+def test_work_may_show_in_the_title_alone() -> None:
+    silent = msgspec.structs.replace(PLAIN, prompt="^>", busy_title="^\\*")
+    assert look(silent, "text\n>", "* program") == "busy"
+    assert look(silent, "text\n>", "program") == "prompt"
+    watch = Watch(silent)
+    watch.restart(1.0)
+    watch.see(1.1, ">", "program")
+    assert watch.due == 1.0 + UNSEEN_S
+
+
 def test_every_profile_of_the_package_tells_prompt_from_work() -> None:
     assert set(PROFILES.shipped) == {"aider", "claude", "codex", "gemini", "shell"}
     assert look(PROFILES.shipped["aider"], "Tokens: 1 sent, 2 received.\n───\n>") == "prompt"
@@ -99,5 +118,62 @@ def test_aider_asks_with_letters() -> None:
         PROFILES.shipped["aider"], "Create new file?\nAdd a.py to the chat? (Y)es/(N)o/(D)on't ask again [Yes]:"
     )
     assert isinstance(found, Asking)
-    assert found.title == "Add a.py to the chat?"
+    assert (found.title, found.about) == ("Add a.py to the chat?", None)
     assert found.keys == {"yes": ("y\r",), "no": ("n\r",), "never": ("d\r",)}
+    found = look(
+        PROFILES.shipped["aider"], "Tokens: 600 sent, 13 received.\n\nasked\nCreate new file? (Y)es/(N)o [Yes]:"
+    )
+    assert isinstance(found, Asking)
+    assert (found.title, found.about) == ("Create new file?", "asked")
+
+
+def test_codex_waits_once_it_has_started_and_works_as_its_title_says() -> None:
+    profile = PROFILES.shipped["codex"]
+    assert look(profile, shown("codex-starts")) is None
+    assert look(profile, shown("codex-waits"), "project") == "prompt"
+    assert look(profile, shown("codex-waits"), "⠧ project") == "busy"
+
+
+@pytest.mark.parametrize(
+    ("program", "screen", "name", "title", "about", "keys"),
+    [
+        (
+            "codex",
+            shown("codex-asks"),
+            "approval",
+            "Would you like to run the following command?",
+            "Environment: local\n$ rm -rf nothing",
+            {"once": ("1",), "always": ("2",), "no": ("3",)},
+        ),
+        (
+            "codex",
+            shown("codex-trusts"),
+            "trust",
+            "Trust this folder?",
+            "/home/me/project",
+            {"yes": ("1",), "no": ("2",)},
+        ),
+        (
+            "codex",
+            shown("codex-offers"),
+            "model",
+            "Meet GPT-6 Sol",
+            "Our latest Sol is more intelligent and more efficient so your usage limits go further.",
+            {"new": ("1",), "old": ("2",)},
+        ),
+        (
+            "claude",
+            shown("claude-asks"),
+            "approval",
+            "Do you want to proceed?",
+            "touch asked",
+            {"once": ("1",), "always": ("2",), "no": ("4",)},
+        ),
+    ],
+)
+def test_what_codex_and_claude_ask(
+    program: str, screen: str, name: str, title: str, about: str, keys: dict[str, tuple[str, ...]]
+) -> None:
+    found = look(PROFILES.shipped[program], screen)
+    assert isinstance(found, Asking)
+    assert (found.name, found.title, found.about, found.keys) == (name, title, about, keys)
