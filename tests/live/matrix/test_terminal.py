@@ -36,6 +36,7 @@ class TerminalRow(Row):
     hold: ClassVar[Literal["child", "tmux"]] = "child"
     tool_output = None
     huge_size = 200_000
+    trouble_patience = 60.0  # they take long to start
     prompts: ClassVar[Mapping[Any, str]] = LARGE
     exempt: ClassVar[Mapping[Any, str]] = SCREEN
 
@@ -82,7 +83,7 @@ class TestClaudeTerminal(TerminalRow):
 class TestCodexTerminal(TerminalRow):
     row = "codex-terminal"
     agent = profile = "codex"
-    trouble_patience = 90.0  # it takes long to start
+    trouble_patience = 90.0
     litter: ClassVar[Sequence[str]] = ("codex-daemon-*",)
     # Unasked it runs what changes nothing but the project.
     prompts: ClassVar[Mapping[Any, str]] = {**LARGE, "ask": "SCENARIO=bash CMD=rm -rf nothing; touch asked"}
