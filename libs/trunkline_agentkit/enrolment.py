@@ -21,18 +21,21 @@ _PROBE_WITHIN: Final = 20.0
 
 
 class Enrolment:
-    def __init__(self, bus: Bus, host: str, mark: WorkerMark, adapters: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, bus: Bus, host: str, mark: WorkerMark, adapters: Mapping[str, BackendAdapter], found: list[dict[str, Any]]
+    ) -> None:
         self._bus = bus
         self._host = host
         self._mark = mark
         self._adapters = adapters
+        self._found = found
 
     @classmethod
     async def of(cls, bus: Bus, host: str, mark: WorkerMark, adapters: Mapping[str, BackendAdapter]) -> Self:
         """Asks each adapter where its agent's program is."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_describe(adapter)) for adapter in adapters.values()]
-        return cls(bus, host, mark, [task.result() for task in tasks])
+        return cls(bus, host, mark, adapters, [task.result() for task in tasks])
 
     async def keep(self, sessions: Callable[[], int], busy: Callable[[], int]) -> None:
         """Says so until cancelled; `busy` counts the sessions whose turn runs."""
@@ -43,12 +46,19 @@ class Enrolment:
                 "hostname": os.uname().nodename,
                 "pid": self._mark.pid,
                 "started": self._mark.started,
-                "adapters": self._adapters,
+                "adapters": self._found,
                 "sessions": sessions(),
                 "busy": busy(),
             }
             await kv.put(self._bus, subjects.KV_WORKERS, self._mark.worker, encode(entry))
             await asyncio.sleep(EVERY)
+            await self._look_again()
+
+    async def _look_again(self) -> None:
+        """Agents come and go, where an adapter has several: one is installed, a terminal of the user's own is opened."""
+        for number, adapter in enumerate(self._adapters.values()):
+            if isinstance(adapter, ManyAgents):
+                self._found[number] = await _describe(adapter)
 
 
 async def _describe(adapter: BackendAdapter) -> dict[str, Any]:

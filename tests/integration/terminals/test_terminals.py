@@ -85,6 +85,8 @@ async def test_a_program_in_tmux_goes_on_without_its_worker(product: Product, pr
         await client.wait("turn.completed")
         shown = await client.call("session.get", session=session)
         assert "attach-session -t agent" in str(shown)
+        opened = (await client.wait("terminal.opened"))["data"]
+        assert (opened["columns"], opened["rows"]) == (200, 50)
 
         # An ask that is open over the death of the worker is the same ask.
         await client.call("session.prompt", session=session, text="ask")
@@ -177,7 +179,14 @@ async def test_a_tmux_session_of_the_users_own_is_looked_at_and_left_alone(
             assert (opened["data"]["columns"], opened["data"]["rows"]) == (90, 20)
             screen = await client.wait("terminal.screen")
             assert "my own work" in screen["data"]["text"]
-            await client.call("session.close", session=session)
+            shown = await client.call("session.get", session=session)
+            assert f"tmux -S {folder / 'default'} attach-session -t mine" in str(shown)
+
+            async def is_listed() -> bool:
+                return "tmux:mine" in str(await client.call("agent.list"))
+
+            await eventually(is_listed, 30)  # it was opened after the worker was
+            await client.call("session.command", session=session, verb="kill", args={})
             await client.wait("session.closed")
         alive = await asyncio.to_thread(
             subprocess.run, [*tmux, "has-session", "-t", "=mine"], env=environment, check=False

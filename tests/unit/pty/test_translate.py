@@ -1,5 +1,6 @@
 """The translator by itself: times, asks, what is typed, and that no traffic makes it raise."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,11 +9,12 @@ from hypothesis import strategies as st
 from tests.unit.claude.recorded import CONTEXT
 
 from trunkline_adapters.pty import cast, launch
-from trunkline_adapters.pty.native import tick, typed
+from trunkline_adapters.pty.adapter import PtyAdapter
+from trunkline_adapters.pty.native import logged, tick, typed
 from trunkline_adapters.pty.profiles import PROFILES
 from trunkline_adapters.pty.translate import PtyTranslator
 from trunkline_adapters.pty.view import RECORDING_LIMIT
-from trunkline_agentkit import Fact, Out, Progress
+from trunkline_agentkit import Fact, Out, Progress, local_start
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested
 from trunkline_wire.blocks import TextBlock, join_text
@@ -133,6 +135,22 @@ def test_an_interrupt_withdraws_the_dialog() -> None:
     assert terminal.sends(tick(9.0))[-1].outcome == "interrupted"
 
 
+def test_what_its_own_log_has_is_told_in_place_of_the_screen() -> None:
+    terminal = Terminal()
+    terminal.prints(1.0, "> ")
+    terminal.prompt(2.0, "hi")
+    assert terminal.sends(logged("**One.**", 2.2)) == [MessageAssistant(content=[TextBlock(text="**One.**")])]
+    (second,) = terminal.sends(logged("Two.", 2.3))
+    terminal.prints(2.5, "hi\r\nOne.\r\nTwo.\r\n> ")
+    ended = terminal.sends(tick(9.0))
+    assert [type(one) for one in ended] == [TurnCompleted]
+    said = [out for out in terminal.all if isinstance(out, Fact) and isinstance(out.data, MessageAssistant)]
+    assert said[1].data == second
+    assert len({fact.item for fact in said}) == 2
+    # Too late, it is no part of any turn.
+    assert terminal.sends(logged("Three.", 9.1)) == []
+
+
 def test_the_screen_is_streamed_ten_times_a_second_and_not_when_it_is_the_same() -> None:
     terminal = Terminal()
     for n in range(100):
@@ -200,6 +218,21 @@ def test_no_traffic_makes_it_raise_and_turns_stay_paired(traffic: list[tuple[boo
         out += translator.sent(message) if ours else translator.feed(message)
     turns = [type(one) for one in facts(out) if isinstance(one, TurnStarted | TurnCompleted)]
     assert turns == [TurnStarted if n % 2 == 0 else TurnCompleted for n in range(len(turns))]
+
+
+@pytest.mark.parametrize(
+    ("source", "locale"),
+    [
+        ({}, "C.UTF-8"),
+        ({"LANG": "C"}, "C.UTF-8"),
+        ({"LANG": "de_DE.UTF-8"}, None),
+        ({"LANG": "de_DE.UTF-8", "LC_ALL": "POSIX"}, "C.UTF-8"),
+    ],
+)
+def test_a_terminal_is_always_in_utf_8(source: dict[str, str], locale: str | None) -> None:
+    start = local_start(PtyAdapter({}), Path("/"), agent="shell", source=source)
+    start.environment.update(source)
+    assert launch.environment(start, PROFILES.shipped["shell"], {}).get("LC_ALL") == locale
 
 
 def test_a_prompt_holds_no_keys() -> None:
