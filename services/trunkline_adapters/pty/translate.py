@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trunkline_adapters.pty.answer import answer, ends_with, plain
+from trunkline_adapters.pty.ask import Ask, is_of
 from trunkline_adapters.pty.infer import Asking, Watch
 from trunkline_adapters.pty.native import kind_of, time_of
 from trunkline_adapters.pty.profiles import Profile, profile_of
@@ -19,7 +20,7 @@ from trunkline_agentkit.fields import Obj, strings, text, truth, whole
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import Data, TrunklineError
-from trunkline_wire.asks import AskDecided, AskWithdrawn, PermissionRequested
+from trunkline_wire.asks import AskDecided, AskWithdrawn
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.ids import ask_id, item_id
@@ -51,13 +52,6 @@ class Turn:
     interrupted: bool = False
     logged: int = 0
     """Messages of it that the program's own log had."""
-
-
-@dataclass
-class Ask:
-    id: str
-    dialog: Asking
-    answered: bool = False
 
 
 class PtyTranslator:
@@ -154,15 +148,7 @@ class PtyTranslator:
         """The keys to be typed for a decision. Raises TrunklineError `unknown_ask`, `bad_answer`."""
         if self._ask is None or self._ask.id != ask or self._ask.answered:
             raise TrunklineError("unknown_ask", f"the program does not show {ask!r} any more")
-        dialog = self._ask.dialog
-        wanted = "allow" if decision.behaviour == "allow" else "reject"
-        fitting = [option.id for option in dialog.options if option.kind.startswith(wanted)]
-        chosen = decision.option or next(iter(fitting), None)
-        if chosen not in dialog.keys:
-            raise TrunklineError(
-                "bad_answer", f"the dialog has no answer {chosen or wanted!r}; there are: {', '.join(dialog.keys)}"
-            )
-        return dialog.keys[chosen]
+        return self._ask.keys(decision)
 
     def adopt(self, survivor: Survivor) -> None:
         """What follows is of a program that another worker has left with this in the log."""
@@ -255,12 +241,7 @@ class PtyTranslator:
         for record in survivor.asks.values():
             if record.status != "open" and not record.deliverable:
                 continue
-            asked = record.requested
-            if (
-                isinstance(shown, Asking)
-                and isinstance(asked, PermissionRequested)
-                and (asked.name, asked.title, asked.input) == shown.key
-            ):
+            if isinstance(shown, Asking) and is_of(record.requested, shown):
                 self._ask = Ask(id=record.ask, dialog=shown)
             elif record.status == "open":
                 out.append(_fact(AskWithdrawn(ask=record.ask, why="answered_elsewhere")))
@@ -319,22 +300,9 @@ class PtyTranslator:
 
     def _asked(self, dialog: Asking) -> Out:
         self._asks += 1
-        ask = Ask(
-            id=ask_id(self._context.session, self._context.incarnation, f"dialog:{self._generation}{self._asks}"),
-            dialog=dialog,
-        )
-        self._ask = ask
-        data = PermissionRequested(
-            ask=ask.id,
-            incarnation=self._context.incarnation,
-            name=dialog.name,
-            kind=dialog.kind,
-            title=dialog.title,
-            input=dialog.about,
-            description=dialog.shown,
-            options=list(dialog.options),
-        )
-        return _fact(data)
+        name = f"dialog:{self._generation}{self._asks}"
+        self._ask = Ask(id=ask_id(self._context.session, self._context.incarnation, name), dialog=dialog)
+        return _fact(self._ask.requested(self._context.incarnation))
 
     def _close_ask(self) -> list[Out]:
         ask, self._ask = self._ask, None
