@@ -139,7 +139,9 @@ async def test_gemini_asks_in_its_terminal(tmp_path: Path, scripted_api: Scripte
 async def test_gemini_asks_whether_it_trusts_the_folder(tmp_path: Path, scripted_api: ScriptedApi) -> None:
     asking = {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": True}}}
     settings = {".gemini/settings.json": json.dumps(asking)}
-    async with terminal("gemini", tmp_path, scripted_api, settings, without={"GEMINI_CLI_TRUST_WORKSPACE"}) as agent:
+    # It begins anew with what it may load now.
+    without = {"GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_CLI_NO_RELAUNCH"}
+    async with terminal("gemini", tmp_path, scripted_api, settings, without) as agent:
         asked = await answer(agent, 1, "allow")
         assert asked.name == "trust"
         await agent.say("SAY=Alpha beta gamma.")

@@ -1,7 +1,7 @@
 """What of a screen is a program's answer: not the echo of what was typed, nor what its profile calls noise. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 _ECHOED: Final = 12
@@ -14,9 +14,13 @@ def answer(since_top: list[str], since_line: list[str], said: str, noise: Sequen
     """What follows the echo of `said`, in the lines from the top of the screen where that was typed; without an echo, what
     follows the line at which it was typed.
     """
-    lines = _without_echo(since_top, said)
     patterns = [re.compile(pattern) for pattern in noise]
-    kept = [line for line in (since_line if lines is None else lines) if not any(one.search(line) for one in patterns)]
+
+    def is_noise(line: str) -> bool:
+        return any(pattern.search(line) for pattern in patterns)
+
+    lines = _without_echo(since_top, said, is_noise)
+    kept = [line for line in (since_line if lines is None else lines) if not is_noise(line)]
     return "\n".join(kept).strip()
 
 
@@ -30,11 +34,17 @@ def plain(typed: str) -> str:
     return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x0c\x0e-\x1f]", "", typed.replace("\n", "\r"))
 
 
-def _without_echo(lines: list[str], said: str) -> list[str] | None:
+def _without_echo(lines: list[str], said: str, is_noise: Callable[[str], bool]) -> list[str] | None:
     """The lines behind those that last show what was typed; None where none does."""
     left = said.replace("\r", " ").strip()
     whole = min(len(said.strip().partition("\r")[0]), _ECHOED)
-    found = (number for number in reversed(range(len(lines))) if len(_echo(lines[number], left)) >= whole)
+
+    def begins_it(line: str) -> bool:
+        # A line of state may have it for a title, behind other words.
+        echo = _echo(line, left)
+        return len(echo) >= whole and (line.strip(_FRAME).startswith(echo) or not is_noise(line))
+
+    found = (number for number in reversed(range(len(lines))) if begins_it(lines[number]))
     if not left or (first := next(found, None)) is None:
         return None
     for number in range(first, len(lines)):

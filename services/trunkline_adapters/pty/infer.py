@@ -134,7 +134,8 @@ class Watch:
     def _time_of(self, sight: Sight) -> float:
         """From when on a sight counts."""
         if sight == "busy":
-            return self._since
+            # Unasked it has to stand: some are at work for a moment when they start.
+            return self._since if self._begun is not None else self._since + STANDS_S
         if sight != "prompt":
             return self._since + STANDS_S
         stood = self._since + self._profile.prompt_s

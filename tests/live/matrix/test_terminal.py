@@ -62,6 +62,8 @@ class TestAiderInTmux(TestAider):
 class TestGeminiTerminal(TerminalRow):
     row = "gemini-terminal"
     agent = profile = "gemini"
+    huge_size = 50_000  # it draws the whole answer anew with each piece of it
+    prompts: ClassVar[Mapping[Any, str]] = {**PROMPTS, "huge": "SCENARIO=huge BYTES=60000"}
 
 
 class TestClaudeTerminal(TerminalRow):

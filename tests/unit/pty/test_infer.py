@@ -95,6 +95,20 @@ def test_a_prompt_that_always_shows_counts_after_work_was_seen() -> None:
     assert watch.due == 3.5
 
 
+def test_work_that_nobody_asked_for_has_to_stand() -> None:
+    watch = Watch(BUSY)
+    watch.see(1.0, ">")
+    watch.pass_time(1.5)
+    watch.see(2.0, "working\n>")
+    assert (watch.settled, watch.due) == ("prompt", 2.0 + STANDS_S)
+    watch.see(2.1, ">")
+    watch.pass_time(9.0)
+    assert watch.settled == "prompt"
+    watch.see(10.0, "working\n>")
+    watch.pass_time(10.0 + STANDS_S)
+    assert watch.settled == "busy"
+
+
 def test_work_may_show_in_the_title_alone() -> None:
     silent = msgspec.structs.replace(PLAIN, prompt="^>", busy_title="^\\*")
     assert look(silent, "text\n>", "* program") == "busy"
@@ -151,7 +165,7 @@ def test_codex_waits_once_it_has_started_and_works_as_its_title_says() -> None:
             "trust",
             "Trust this folder?",
             "/home/me/project",
-            {"yes": ("1",), "no": ("2",)},
+            {"yes": ("1", "\r"), "no": ("2",)},
         ),
         (
             "codex",
