@@ -8,13 +8,13 @@ NOISE = PROFILES.shipped["codex"].noise
 
 def test_a_title_that_repeats_the_prompt_is_no_echo() -> None:
     shown = [
-        "› SCENARIO=err400",
+        "\u203a SCENARIO=err400",
         "",
         "■ it failed",
         "",
-        "› Ask Codex to do anything",
+        "\u203a Ask Codex to do anything",
         "  GPT-5.5 · ~/project · SCENARIO=err400",
-    ]  # noqa: RUF001, E501
+    ]
     assert answer(shown, shown, "SCENARIO=err400\r", NOISE) == "■ it failed"
 
 
