@@ -1,29 +1,23 @@
 """The screen of a terminal: text in, what stands where out. Pure, and nothing that a program prints can make it raise.
 
-pyte draws; around it stands what it lacks: sequences that it takes for others or for text, the alternate screen, lines that
-have scrolled away, answers to what programs ask their terminal.
+pyte draws (`canvas`); around it stands what it lacks: sequences that it takes for others or for text, answers to what programs ask
+their terminal.
 """
 
 import contextlib
 import re
-import unicodedata
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import pyte
-import wcwidth
-from pyte.screens import Char, Cursor, StaticDefaultDict
+from pyte.screens import Char
 
-SCROLLED: Final = 20_000
-"""Lines above the screen that are kept."""
+from trunkline_adapters.pty.canvas import Canvas
+from trunkline_adapters.pty.paint import paint
+from trunkline_adapters.pty.rolling import roll
+
 _HELD: Final = 64 * 1024
 """Characters of a control string without an end that are kept; what is longer is dropped."""
-_ALTERNATE: Final = frozenset({47, 1047, 1049})
-_COLUMNS_132: Final = frozenset({3, 3 << 5})
-_MARKS: Final = 16
-"""Characters of one cell: a letter and what is put onto it."""
-_SAVED: Final = 16
 _PASTE: Final = 2004 << 5
 
 _C1: Final = dict.fromkeys(range(0x80, 0xA0))
@@ -51,7 +45,7 @@ class Screen:
     """`feed` text; `text` is what stands on it. `answers` are what the program waits to read, until they are taken."""
 
     def __init__(self, columns: int, rows: int) -> None:
-        self._canvas = _Canvas(columns, rows)
+        self._canvas = Canvas(columns, rows)
         self._stream = pyte.Stream(cast("pyte.Screen", _Guarded(self._canvas)))
         self._held = ""
         self._answers: list[str] = []
@@ -95,7 +89,7 @@ class Screen:
             text = text[: cut.start()]
         # Whatever a program prints, the session goes on.
         with contextlib.suppress(Exception):
-            self._stream.feed(_TAKEN_OUT.sub(self._replace, text))
+            roll(self._canvas, self._stream.feed, _TAKEN_OUT.sub(self._replace, text))
         self._answers += self._canvas.answers
         self._canvas.answers.clear()
 
@@ -146,6 +140,10 @@ class Screen:
                         runs.append([row, column, 1, style])
         return runs
 
+    def paint(self, history: int = 0) -> str:
+        """What a terminal of this size has to print to look like this one; first `history` of the lines that have scrolled away."""
+        return paint(self._canvas, self.title, history)
+
     def _replace(self, found: re.Match[str]) -> str:
         if (sgr := found["sgr"]) is not None:
             sgr = _PALETTE.sub(r"\1;5;\2", _TRUE_COLOUR.sub(r"\1;2;\2;\3;\4", sgr))
@@ -168,75 +166,10 @@ def _style(cell: Char) -> dict[str, Any]:
     return style
 
 
-class _Canvas(pyte.Screen):
-    """pyte's screen with an alternate one, and with the lines that scroll away."""
-
-    def __init__(self, columns: int, rows: int) -> None:
-        self.answers: list[str] = []
-        self.scrolled: deque[str] = deque(maxlen=SCROLLED)
-        self.gone = 0
-        self._kept: tuple[dict[int, StaticDefaultDict[int, Char]], Cursor] | None = None
-        super().__init__(columns, rows)
-
-    def text_of(self, row: int) -> str:
-        line = self.buffer[row]
-        return "".join([line[column].data for column in range(self.columns)]).rstrip()
-
-    def write_process_input(self, data: str) -> None:
-        self.answers.append(data)
-
-    def draw(self, data: str) -> None:
-        """Pyte stops at what takes no room and is no mark on a letter, and puts any number of marks onto one."""
-        super().draw(data if data.isascii() and data.isprintable() else "".join(self._drawable(data)))
-
-    def _drawable(self, data: str) -> Iterator[str]:
-        column = max(0, self.cursor.x - 1)
-        marks = len(self.buffer[self.cursor.y][column].data)
-        for character in data:
-            if wcwidth.wcwidth(character) > 0:
-                marks = 1
-                yield character
-            elif unicodedata.combining(character) and marks < _MARKS:
-                marks += 1
-                yield character
-
-    def save_cursor(self) -> None:
-        super().save_cursor()
-        del self.savepoints[:-_SAVED]
-
-    def index(self) -> None:
-        top, bottom = self.margins or (0, self.lines - 1)
-        if self.cursor.y == bottom and top == 0 and self._kept is None:
-            self.scrolled.append(self.text_of(0))
-            self.gone += 1
-        super().index()
-
-    def set_mode(self, *modes: int, **kwargs: Any) -> None:
-        if kwargs.get("private") and not _ALTERNATE.isdisjoint(modes) and self._kept is None:
-            self._kept = (self.buffer, self.cursor)
-            self.buffer = defaultdict(lambda: StaticDefaultDict[int, Char](self.default_char))
-            self.cursor = Cursor(self.cursor.x, self.cursor.y, self.cursor.attrs)
-            self.dirty.update(range(self.lines))
-        super().set_mode(*(mode for mode in modes if mode not in _COLUMNS_132), **kwargs)
-
-    def reset_mode(self, *modes: int, **kwargs: Any) -> None:
-        if kwargs.get("private") and not _ALTERNATE.isdisjoint(modes) and self._kept is not None:
-            self.buffer, self.cursor = self._kept
-            self._kept = None
-            self.ensure_hbounds()
-            self.ensure_vbounds()
-            self.dirty.update(range(self.lines))
-        super().reset_mode(*(mode for mode in modes if mode not in _COLUMNS_132), **kwargs)
-
-    def reset(self) -> None:
-        self._kept = None
-        super().reset()
-
-
 class _Guarded:
     """What pyte's parser calls. A sequence with parameters that its handler does not take does nothing."""
 
-    def __init__(self, canvas: _Canvas) -> None:
+    def __init__(self, canvas: Canvas) -> None:
         self._canvas = canvas
 
     def __getattr__(self, name: str) -> Callable[..., None]:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline_adapters.pty.screen import SCROLLED, Screen
+from trunkline_adapters.pty.canvas import SCROLLED
+from trunkline_adapters.pty.screen import Screen
 
 
 def shown(*pieces: str, columns: int = 20, rows: int = 4) -> Screen:
