@@ -34,6 +34,10 @@ _QUIET: Final = 3
 _LOOK: Final = 0.02
 
 
+KEEPER: Final = str(Path(__file__).with_name("keeper.py"))
+"""The program of a detached holder."""
+
+
 @cache
 def _program() -> str:
     """The holder's program, compiled where that can be written."""
@@ -78,7 +82,9 @@ def _strays(known: Collection[int], programs: Collection[str]) -> list[Identity]
     for child in own.children():
         with contextlib.suppress(psutil.Error):
             line = child.cmdline()
-            spared = child.pid in known or line == own_line or _program() in line or _is_held(child, line)
+            spared = (
+                child.pid in known or line == own_line or _program() in line or KEEPER in line or _is_held(child, line)
+            )
             if not spared and (not line or Path(line[0]).name not in programs):
                 found += [identity(one) for one in (child, *child.children(recursive=True))]
     return [one for one in found if one is not None]
@@ -98,7 +104,8 @@ class Leash:
     Start `argv` with `descriptor` inherited, then `give` the order and `open_gate`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, program: str | None = None) -> None:
+        self._program = _program() if program is None else program
         self._ours, self._theirs = socket.socketpair()
         self._ours.setblocking(False)
 
@@ -108,10 +115,13 @@ class Leash:
 
     @property
     def argv(self) -> list[str]:
-        return [sys.executable, "-I", "-S", _program(), str(self.descriptor)]
+        return [sys.executable, "-I", "-S", self._program, str(self.descriptor)]
 
     async def give(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Has the agent forked, though its program does not run yet; its pid. Raises TrunklineError `agent_failed`."""
+        """Has the agent forked, though its program does not run yet; its pid. Raises TrunklineError `agent_failed`.
+
+        What a holder of another `program` has to know stands before the agent's own `argv`.
+        """
         self._theirs.close()
         loop = asyncio.get_running_loop()
         strings = [*argv, *(f"{name}={value}" for name, value in environment.items())]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from trunkline_agentkit.process import Exit
+from trunkline_agentkit.agent_process import Exit
 from trunkline_fold.session import SessionState
 from trunkline_wire import Data
 from trunkline_wire.asks import AskWithdrawn

@@ -21,9 +21,9 @@ import signal
 import sys
 import time
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """Sent to whole groups of processes by those who mean the worker: it then says itself what is to be done."""
 _CHANGED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _PATIENCE = 10.0
@@ -31,7 +31,7 @@ _PATIENCE = 10.0
 _LOOK = 0.02
 
 
-def _prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
@@ -56,8 +56,8 @@ def read_order(control: int) -> tuple[list[bytes], dict[bytes, bytes]]:
     return strings[:count], dict(entry.split(b"=", 1) for entry in strings[count:])
 
 
-def _start(argv: list[bytes], environment: dict[bytes, bytes]) -> tuple[int, int]:
-    """Forks the agent, in a session of its own; its pid, and the gate that it waits at."""
+def start(argv: list[bytes], environment: dict[bytes, bytes], pipes: tuple[int, ...] = ()) -> tuple[int, int]:
+    """Forks the agent, in a session of its own; its pid, and the gate that it waits at. `pipes` become its first files."""
     waiting, gate = os.pipe()
     holder = os.getpid()
     pid = os.fork()
@@ -66,10 +66,12 @@ def _start(argv: list[bytes], environment: dict[bytes, bytes]) -> tuple[int, int
         return pid, gate
     try:
         os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        for number in (*_IGNORED, *_CHANGED_BY_PYTHON):
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in (*IGNORED, *_CHANGED_BY_PYTHON):
             signal.signal(number, signal.SIG_DFL)
         os.close(gate)
+        for number, pipe in enumerate(pipes):
+            os.dup2(pipe, number)
         if os.getppid() == holder and os.read(waiting, 1):
             os.execve(argv[0], argv, environment)  # noqa: S606 - a shell is what is not wanted here
     except OSError as error:
@@ -96,33 +98,71 @@ def _descendants() -> list[int]:
     return found
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     try:  # noqa: SIM105 - contextlib takes its time
         os.kill(pid, signal.SIGKILL)
     except OSError:
         pass  # it has just ended
 
 
+class Family:
+    """The agent `agent` and its descendants, which are ours as soon as their parents have ended.
+
+    `wakeup` can be read when a child has ended. `status` is the agent's wait status, once it has ended.
+    """
+
+    def __init__(self, agent: int, wakeup: int) -> None:
+        self._agent = agent
+        self._wakeup = wakeup
+        self.status: int | None = None
+
+    def woken(self) -> None:
+        """`wakeup` can be read."""
+        os.read(self._wakeup, 4096)
+        self._reap()
+
+    def end_all(self) -> None:
+        """Kills what is left of it, and waits until nothing is."""
+        # The group at once, while its number can't be anyone else's; then one by one until nothing is left.
+        kill(-self._agent)
+        deadline = time.monotonic() + _PATIENCE
+        while self._reap() and time.monotonic() < deadline:
+            for pid in _descendants():
+                kill(pid)
+            if select.select([self._wakeup], [], [], _LOOK)[0]:
+                os.read(self._wakeup, 4096)
+
+    def _reap(self) -> bool:
+        """Takes the statuses of ended children; False once there is no child at all."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._agent:
+                self.status = status
+
+
 class _Holder:
     def __init__(self, control: int, wakeup: int, agent: int, gate: int) -> None:
         self._control = control
         self._wakeup = wakeup
-        self._agent = agent
         self._gate: int | None = gate
-        self._status: int | None = None
-        """The agent's wait status, once it has ended."""
+        self._family = Family(agent, wakeup)
 
     def hold(self) -> int:
         """Until the agent ends or the worker wants it to; then nothing of it is left. Returns its wait status."""
-        while self._status is None:
+        family = self._family
+        while family.status is None:
             ready, _, _ = select.select([self._control, self._wakeup], [], [])
             if self._wakeup in ready:
-                os.read(self._wakeup, 4096)
-                self._reap()
+                family.woken()
             if self._control in ready and not self._obey():
                 break
-        self._end_all()
-        return self._status if self._status is not None else signal.SIGKILL
+        family.end_all()
+        return family.status if family.status is not None else signal.SIGKILL
 
     def _obey(self) -> bool:
         try:
@@ -135,51 +175,40 @@ class _Holder:
             self._gate = None
         return bool(word)
 
-    def _reap(self) -> bool:
-        """Takes the statuses of ended children; False once there is no child at all."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
-            if pid == self._agent:
-                self._status = status
 
-    def _end_all(self) -> None:
-        # The group at once, while its number can't be anyone else's; then one by one until nothing is left.
-        _kill(-self._agent)
-        deadline = time.monotonic() + _PATIENCE
-        while self._reap() and time.monotonic() < deadline:
-            for pid in _descendants():
-                _kill(pid)
-            if select.select([self._wakeup], [], [], _LOOK)[0]:
-                os.read(self._wakeup, 4096)
+def wake_on_ends() -> int:
+    """A pipe that can be read when a child has ended."""
+    wakeup, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _child_ended)
+    return wakeup
 
 
 def _child_ended(_number: int, _frame: object) -> None:
     """The byte in the wake-up socket is all that is needed."""
 
 
-def main() -> None:
-    """See the module."""
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
-    control = int(sys.argv[1])
-    os.set_inheritable(control, False)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    wakeup, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, _child_ended)
-
-    argv, environment = read_order(control)
-    agent, gate = _start(argv, environment)
+def detach() -> None:
+    """Lets go of the agent's files and directory, which are not ours."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     os.chdir("/")
+
+
+def main() -> None:
+    """See the module."""
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    control = int(sys.argv[1])
+    os.set_inheritable(control, False)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    wakeup = wake_on_ends()
+
+    argv, environment = read_order(control)
+    agent, gate = start(argv, environment)
+    detach()
     try:  # noqa: SIM105 - as above
         os.write(control, b"%d\n" % agent)
     except OSError:

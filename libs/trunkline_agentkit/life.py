@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
+from trunkline_agentkit.agent_process import Exit
 from trunkline_agentkit.endings import died, leftovers
 from trunkline_agentkit.intake import Cause, Intake, Lines
 from trunkline_agentkit.memory import MAX_STARTS, NO_START
 from trunkline_agentkit.pen import Pen
-from trunkline_agentkit.process import Exit
-from trunkline_agentkit.protocol import BackendAdapter, Start
+from trunkline_agentkit.protocol import BackendAdapter, Start, Witness
 from trunkline_agentkit.redact import redact
 from trunkline_agentkit.rules import OUTCOME_UNKNOWN
 from trunkline_agentkit.running import Running, Starter
@@ -128,6 +128,20 @@ class AgentLife:
         async with self._starting:
             return self.agent is not None and await self.agent.abandon(reason)
 
+    @property
+    def lasting(self) -> bool:
+        """Whether the agent that runs needs no worker to run on."""
+        return self.agent is not None and self.agent.lasting
+
+    async def end_held(self) -> None:
+        """Ends an agent that goes on without its worker, and that nobody takes up."""
+        await self._starter.end_held()
+
+    def received(self, command: str) -> bool | None:
+        """Whether the agent was given this command's prompt before it was taken up; None where nobody can tell."""
+        agent = self.agent
+        return agent.session.received(command) if agent is not None and isinstance(agent.session, Witness) else None
+
     def kill(self) -> None:
         """SIGKILL to the agent, also to one that is only starting."""
         self._starter.kill()
@@ -174,11 +188,25 @@ class AgentLife:
             agent = await self._starter.adopt(survivor, partial(self._intake, survivor=survivor))
             agent.initialized = True
             self.agent = agent
+            self._expect_what_was_sent(survivor)
             metrics.AGENT_STARTS.labels(self._adapter.name, "adopted").inc()
             self._follow_from_now(agent)
         await agent.caught_up.wait()
         if agent.gone.is_set():
             raise TrunklineError("agent_failed", "the agent ended before it was taken up")
+
+    def _expect_what_was_sent(self, survivor: Survivor) -> None:
+        """Prompts that the agent has and no turn has begun for; what it has queued or taken into a turn is done."""
+        memory = self._pen.memory
+        for command in survivor.prompts:
+            record = memory.commands.commands.get(command)
+            done = command in memory.caused or (record is not None and record.outcome is not None)
+            if done or not self.received(command):
+                continue
+            if command in memory.queued or command in survivor.steered:
+                self.outcome(command)
+            else:
+                self._expected[command] = Expected(sent=True)
 
     async def _begin(self) -> Running:
         """Starts the agent. One that lost this very session goes on in a new one of its own: the log still has it all."""

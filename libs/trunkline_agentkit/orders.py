@@ -122,15 +122,26 @@ class Orders:
                 case "done":
                     self._life.outcome(record.command)
                 case "unknown":
-                    self._life.outcome(record.command, rules.OUTCOME_UNKNOWN)
+                    await self._find_out(record)
                 case "again":
                     await self._again(record)
         state = memory.session
         first = first_prompt_id(state.session)
-        if state.options.prompt and state.turns == 0 and first not in memory.handed_over and state.closed is None:
+        had = first in memory.handed_over and self._life.received(first) is not False
+        if state.options.prompt and state.turns == 0 and not had and state.closed is None:
             prompt = Prompt(content=[TextBlock(text=state.options.prompt)])
             command = make_command(prompt, id=first, session=state.session, time=state.created or timestamp())
             self._waiting.put_nowait(Job(command=command))
+
+    async def _find_out(self, record: CommandRecord) -> None:
+        """A prompt that was perhaps given to the agent: one that goes on by itself may tell."""
+        match self._life.received(record.command) if record.verb == "prompt" else None:
+            case True:
+                pass  # its turn is still to come
+            case False:
+                await self._again(record)
+            case None:
+                self._life.outcome(record.command, rules.OUTCOME_UNKNOWN)
 
     async def _again(self, record: CommandRecord) -> None:
         stored = await direct.at(self._bus, subjects.COMMANDS, record.cmd_seq)

@@ -46,6 +46,7 @@ End = Literal["closed", "idle", "stopping", "fenced", "failed"]
 _ADOPTED_WITHIN: Final = 15.0
 """Seconds in which an agent that outlived its worker has to be taken up; later it counts as gone."""
 
+_ON_PURPOSE: Final = frozenset({"detached", "tmux"})
 _LAST_FLUSH: Final = 5.0
 _SHOWN: Final = 4_000
 
@@ -75,7 +76,7 @@ class SessionOwner:
         self._settings = settings
         self._end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self._pen = Pen(writer, memory)
-        starter = Starter(adapter, place, memory, record_native=settings.record_native)
+        starter = Starter(adapter, place, memory, settings)
         self._life = AgentLife(self._pen, writer, adapter, starter, settings, self._crash_loop)
         effects = Effects(
             self._pen,
@@ -155,6 +156,7 @@ class SessionOwner:
         adopting = incarnation_of(self._memory.session) is not None  # the claim names it
         if adopting and await self._adopt():
             return
+        await self._life.end_held()
         state = self._memory.session
         # With a claim that names no agent its asks have ended.
         asks = state.open_asks if adopting else ()
@@ -257,14 +259,15 @@ class SessionOwner:
         Where the log did not take it all, a command has no outcome yet, or the agent runs on, the record goes on naming this
         worker: then somebody has to look again.
         """
-        if end == "fenced" or self._writer.error is not None:
+        fenced = self._ended(end) == "fenced"
+        if (end == "fenced" or self._writer.error is not None) and not (fenced and self._life.lasting):
             self._life.kill()
         abandoned = False
         try:
             open = self._life.busy or bool(self._memory.session.open_asks)
-            # What could not be taken up from its own history has nothing but its process.
-            keeps = open or not self._life.capabilities.resume
-            if self._ended(end) == "fenced" or (end == "stopping" and keeps):
+            # What could not be taken up from its own history has nothing but its process; what is held, is on purpose.
+            keeps = open or not self._life.capabilities.resume or self._memory.options.hold in _ON_PURPOSE
+            if fenced or (end == "stopping" and keeps):
                 abandoned = await self._life.abandon(end)
             if not abandoned:
                 await self._life.stop(end, grace=self._settings.close_grace if end == "idle" else 0)

@@ -44,6 +44,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: str | None = None
     """Of the agent that runs or is about to; written before it starts."""
     agent: Registration | None = None
+    held: Registration | None = None
+    """An agent that goes on without its worker, and its holder."""
     cmd_seq: int = 0
     closed: bool = False
 

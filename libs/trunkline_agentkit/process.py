@@ -12,17 +12,16 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, cast
 
-import msgspec
-
+from trunkline_agentkit.agent_process import AgentProcess, Exit, Register, Registration, gone
 from trunkline_agentkit.death import Leash, end_strays, holder_environment
 from trunkline_agentkit.environment import INCARNATION_MARK, SESSION_MARK
 from trunkline_agentkit.framing import LineSplitter, frame
 from trunkline_agentkit.output import AFTER_EXIT_S, Output
 from trunkline_agentkit.recorder import Recorder, Speaker
-from trunkline_agentkit.sweep import Identity, end_family, end_group, start_time
+from trunkline_agentkit.sweep import end_family, end_group, start_time
 from trunkline_wire import TrunklineError
 
 log = logging.getLogger(__name__)
@@ -35,39 +34,8 @@ _TERM_GRACE: Final = 5.0
 _HOLDER_GRACE: Final = 12.0
 
 
-class Exit(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent ended: its exit code, or the signal that ended it. `stderr_tail` is the end of its error output."""
-
-    code: int | None = None
-    signal: int | None = None
-    stderr_tail: str = ""
-
-    def at_start(self, title: str, otherwise: str = "") -> TrunklineError:
-        """`agent_failed`, with its last words, of an agent that ended before it was ready; `otherwise` where it said none."""
-        said = self.stderr_tail.strip()
-        reason = said.splitlines()[-1] if said else otherwise or f"it printed nothing, exit code {self.code}"
-        return TrunklineError(
-            "agent_failed",
-            f"{title} ended at its start: {reason}",
-            exit_code=self.code,
-            signal=self.signal,
-            stderr=said[-2000:],
-        )
-
-
-class Registration(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent's process as it is written down before its program runs. `started` is seconds since the epoch."""
-
-    pid: int
-    pgid: int
-    started: float
-    argv: tuple[str, ...]
-    holder: Identity | None = None
-    """The process that ends all of the agent's when the worker dies, and then itself."""
-
-
-class AgentProcess:
-    """A running agent. Made by `start_process`; one reader of `lines()` or `chunks()`, any number of writers."""
+class _Piped(AgentProcess):
+    """An agent that ends with its worker. Made by `start_process`."""
 
     def __init__(
         self,
@@ -96,24 +64,14 @@ class AgentProcess:
         self._stderr = asyncio.create_task(self._read_stderr(), name=f"stderr of {registration.pid}")
 
     @property
-    def pid(self) -> int:
-        return self.registration.pid
-
-    @property
     def running(self) -> bool:
         return not self._ended.done()
 
     @property
     def stderr_tail(self) -> str:
-        """The last 64 KiB of the error output."""
         return self._tail.decode(errors="replace")
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """The lines of the agent's output, of any length, without line ends or blank ones.
-
-        Reads no faster than it is iterated: the pipe fills and the agent waits. Ends at the end of output, or soon after
-        the program ended, though a descendant may still hold the pipe.
-        """
         splitter = LineSplitter()
         while chunk := await self._output.read():
             for line in splitter.feed(chunk):
@@ -124,7 +82,6 @@ class AgentProcess:
             yield line
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The output as it comes, for programs that print no lines of a protocol; ends as `lines` does."""
         while chunk := await self._output.read():
             yield chunk
 
@@ -132,18 +89,24 @@ class AgentProcess:
         """Lets the program run, once it is registered."""
         self._leash.open_gate()
 
-    async def write_line(self, message: object) -> None:
-        """Writes one message as one whole line (bytes are taken as its JSON text), never a part of one, even if cancelled.
+    def taken(self) -> None:
+        """It is never taken up by another worker."""
 
-        Raises TrunklineError `agent_failed` when the agent no longer reads.
-        """
+    def note(self, message: object) -> None:
+        """Likewise."""
+
+    def put_line(self, message: object) -> None:
         line = frame(message)
         stdin = self._process.stdin
         if stdin is None or stdin.is_closing() or not self.running:
             raise self._gone()
-        # The whole line goes into the transport's buffer in one step; only the waiting can be cancelled.
         stdin.write(line)
         self.record("host", line[:-1])
+
+    async def drain(self) -> None:
+        stdin = self._process.stdin
+        if stdin is None:
+            raise self._gone()
         try:
             async with self._writing:
                 await stdin.drain()
@@ -151,31 +114,23 @@ class AgentProcess:
             raise self._gone() from error
 
     def close_input(self) -> None:
-        """End of input: most agents finish their turn and leave."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Sends a signal to the agent's process group, if the agent still runs."""
         if self.running:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.registration.pgid, number)
 
     def kill(self) -> None:
-        """SIGKILL to the agent and all of its descendants, now; `close` then waits until they are gone."""
         self.signal_group(signal.SIGKILL)
         self._leash.let_go()
 
     async def wait(self) -> int:
-        """Waits for the program's own end; its return code, negative for a signal."""
         await asyncio.shield(self._ended)
         return self._process.returncode or 0
 
     async def close(self, grace: float = 5.0) -> Exit:
-        """End of input, `grace` seconds, SIGTERM to the group, five seconds, SIGKILL; then every descendant that is left.
-
-        Nothing of the agent runs afterwards. May be called twice, and finishes its work even if the caller is cancelled.
-        """
         ending = asyncio.ensure_future(self._close_once(grace))
         try:
             return await asyncio.shield(ending)
@@ -242,16 +197,11 @@ class AgentProcess:
         await asyncio.gather(self._stderr, return_exceptions=True)
 
     def record(self, speaker: Speaker, line: bytes) -> None:
-        """Adds to the recording, if there is one, a message that passed beside the pipes."""
         if self._recorder is not None:
             self._recorder.line(speaker, line)
 
     def _gone(self) -> TrunklineError:
-        return TrunklineError(
-            "agent_failed",
-            "the agent has ended and takes no more messages: send a prompt to start it again",
-            exit_code=self._process.returncode,
-        )
+        return gone(self._process.returncode)
 
 
 class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
@@ -286,7 +236,16 @@ class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
             self.ended.set_result(None)
 
 
-Register = Callable[[Registration], Awaitable[None]]
+async def find(program: str, cwd: str, environment: Mapping[str, str]) -> str:
+    """The path of a program that is to run in `cwd`. Raises TrunklineError `agent_not_found` or `bad_directory`."""
+    path = shutil.which(program, path=environment.get("PATH", os.defpath))
+    if path is None:
+        raise TrunklineError(
+            "agent_not_found", f"program {program!r} is not on the PATH of the worker: install it there"
+        )
+    if not await asyncio.to_thread(os.access, cwd, os.X_OK):
+        raise TrunklineError("bad_directory", f"directory {cwd!r} does not exist or can't be entered")
+    return path
 
 
 async def start_process(
@@ -305,13 +264,7 @@ async def start_process(
     variables of `environment` by which descendants are found.
     Raises TrunklineError `agent_not_found` or `bad_directory`.
     """
-    program = shutil.which(argv[0], path=environment.get("PATH", os.defpath))
-    if program is None:
-        raise TrunklineError(
-            "agent_not_found", f"program {argv[0]!r} is not on the PATH of the worker: install it there"
-        )
-    if not await asyncio.to_thread(os.access, cwd, os.X_OK):
-        raise TrunklineError("bad_directory", f"directory {cwd!r} does not exist or can't be entered")
+    program = await find(argv[0], cwd, environment)
     loop = asyncio.get_running_loop()
     leash = Leash()
     try:
@@ -344,7 +297,7 @@ async def start_process(
         argv=(program, *argv[1:]),
         holder=(process.pid, start_time(process.pid) or time.time()),
     )
-    agent = AgentProcess(
+    agent = _Piped(
         process,
         transport,
         protocol.ended,

@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from trunkline_agentkit.agent_process import AgentProcess, Exit
 from trunkline_agentkit.manifest import Manifest
-from trunkline_agentkit.process import AgentProcess, Exit
 from trunkline_agentkit.recorder import Recorded, Recorder
 from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import Data, Source, TrunklineError
@@ -241,6 +241,15 @@ class Abandonable(Protocol):
 
     async def abandon(self) -> Exit:
         """Lets go of an agent that is another owner's, or the next one's: it ends the connection alone."""
+        ...
+
+
+@runtime_checkable
+class Witness(Protocol):
+    """A session that was taken up and knows what the agent was given before."""
+
+    def received(self, command: str) -> bool:
+        """Whether the prompt that this command brought was written to the agent."""
         ...
 
 

@@ -7,13 +7,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from trunkline_agentkit.agent_process import AgentProcess, Exit, Registration
 from trunkline_agentkit.environment import build_environment, temporary_directory
+from trunkline_agentkit.held import Held, end_held, start_held, take_up
 from trunkline_agentkit.intake import Intake
 from trunkline_agentkit.memory import Memory
 from trunkline_agentkit.place import Place
-from trunkline_agentkit.process import AgentProcess, Exit, Registration, start_process
+from trunkline_agentkit.process import start_process
 from trunkline_agentkit.protocol import Abandonable, Adopting, BackendAdapter, BackendSession, Start
 from trunkline_agentkit.recorder import Recorder
+from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import uuid7_hex
@@ -77,17 +80,34 @@ class Running:
 class Starter:
     """Starts agents of one session with everything a host supplies: environment, lock, registration, recording."""
 
-    def __init__(self, adapter: BackendAdapter, place: Place, memory: Memory, *, record_native: bool) -> None:
+    def __init__(self, adapter: BackendAdapter, place: Place, memory: Memory, settings: OwnerSettings) -> None:
         self._adapter = adapter
         self._place = place
         self._memory = memory
-        self._record_native = record_native
+        self._settings = settings
         self._processes: list[AgentProcess] = []
 
     def kill(self) -> None:
         """SIGKILL to the process groups of the latest start, now."""
         for process in self._processes:
             process.kill()
+
+    @property
+    def held(self) -> Held | None:
+        """Where the session's agent is held that goes on without its worker; None where none shall."""
+        if self._memory.options.hold != "detached":
+            return None
+        return Held(
+            session=self._place.session,
+            directory=self._place.path / "hold",
+            epoch=self._memory.session.epoch,
+            patience=self._settings.held_for,
+        )
+
+    async def end_held(self) -> None:
+        """Ends an agent that goes on without its worker, and that nobody takes up."""
+        if self.held is not None:
+            await end_held(self.held)
 
     async def start(self, intake: Callable[[Start], Intake], *, anew: bool = False) -> Running:
         """Takes up the native session, forks that of the parent, or creates one; with `anew` always creates one.
@@ -100,7 +120,7 @@ class Starter:
         if anew or not self._adapter.capabilities.resume:
             native = None
         start = replace(
-            await self._prepare(uuid7_hex()),
+            await self._prepare(uuid7_hex(), None),
             native_session=native,
             native_since=self._memory.native_since if native == state.native_session else None,
             fork=state.turns == 0 and native is not None and state.parent is not None,
@@ -110,11 +130,11 @@ class Starter:
 
     async def adopt(self, survivor: Survivor, intake: Callable[[Start], Intake]) -> Running:
         """Takes up an agent that outlived its worker, as the incarnation that it is. Raises what `start` raises."""
-        start = await self._prepare(survivor.session.incarnation or "")
+        start = await self._prepare(survivor.session.incarnation or "", survivor)
         native = survivor.session.native_session
-        return await self._begin(replace(start, native_session=native, survivor=survivor), intake)
+        return await self._begin(replace(start, native_session=native), intake)
 
-    async def _prepare(self, incarnation: str) -> Start:
+    async def _prepare(self, incarnation: str, survivor: Survivor | None) -> Start:
         state, options = self._memory.session, self._memory.options
         cwd = state.cwd or "/"
         environment = build_environment(
@@ -130,11 +150,12 @@ class Starter:
             cwd=cwd,
             incarnation=incarnation,
             environment=environment,
-            launch=partial(self._launch, self._processes, cwd, environment, incarnation),
+            launch=partial(self._launch, self._processes, cwd, environment, incarnation, survivor),
             recorder=partial(self._open_recorder, incarnation),
             options=options,
             agent=state.agent,
             title=state.title,
+            survivor=survivor,
         )
 
     async def _begin(self, start: Start, intake: Callable[[Start], Intake]) -> Running:
@@ -159,6 +180,7 @@ class Starter:
         directory: str,
         complete: Mapping[str, str],
         incarnation: str,
+        survivor: Survivor | None,
         argv: Sequence[str],
         *,
         cwd: str | None = None,
@@ -166,14 +188,19 @@ class Starter:
     ) -> AgentProcess:
         recorder = await self._open_recorder(incarnation)
         try:
-            process = await start_process(
-                argv,
-                cwd=cwd or directory,
-                environment=environment or complete,
-                inherit=(self._place.lock_descriptor,),
-                recorder=recorder,
-                register=partial(self._register, any(one.running for one in processes)),
-            )
+            if self.held is not None:
+                process = await self._launch_held(
+                    self.held, survivor, argv, cwd or directory, environment or complete, recorder
+                )
+            else:
+                process = await start_process(
+                    argv,
+                    cwd=cwd or directory,
+                    environment=environment or complete,
+                    inherit=(self._place.lock_descriptor,),
+                    recorder=recorder,
+                    register=partial(self._register, any(one.running for one in processes)),
+                )
         except BaseException:
             if recorder is not None:
                 recorder.close()
@@ -182,8 +209,26 @@ class Starter:
         processes[:] = [*(one for one in processes if one.running), process]
         return process
 
+    async def _launch_held(
+        self,
+        held: Held,
+        survivor: Survivor | None,
+        argv: Sequence[str],
+        cwd: str,
+        environment: Mapping[str, str],
+        recorder: Recorder | None,
+    ) -> AgentProcess:
+        if survivor is None:
+            return await start_held(
+                argv, held, cwd=cwd, environment=environment, recorder=recorder, register=self._register_held
+            )
+        record = self._place.record
+        if record is None or record.held is None:
+            raise TrunklineError("agent_failed", "nothing is known of an agent that goes on by itself")
+        return await take_up(held, record.held, recorder)
+
     async def _open_recorder(self, incarnation: str) -> Recorder | None:  # bound by partial
-        if not self._record_native:
+        if not self._settings.record_native:
             return None
         recorder = await asyncio.to_thread(Recorder, self._place.native_log)
         recorder.note("meta", {"session": self._place.session, "incarnation": incarnation})
@@ -193,3 +238,7 @@ class Starter:
         # Of several processes the first is the agent; the others are found by their marks.
         if not further:
             await self._place.change(agent=registration)
+
+    async def _register_held(self, registration: Registration) -> None:
+        # Not as the agent, which is ended with its worker.
+        await self._place.change(held=registration)

@@ -14,6 +14,8 @@ class OwnerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a control verb may take in the agent."""
     close_grace: float = 5.0
     """How long an agent may take to leave after the end of its input."""
+    held_for: float = 86_400.0
+    """How long an agent that is held on purpose goes on without any worker."""
     lease_ttl: float = 30.0
     """After this time without a sign of the session's owner another host may take it; at most the bucket's 30."""
     tick: float = 0.5

@@ -12,6 +12,7 @@ from trunkline_agentkit.memory import Memory
 from trunkline_fold.asks import AskRecord, AsksState
 from trunkline_fold.session import SessionState
 from trunkline_wire import Event, Source
+from trunkline_wire.session import SessionClaimed, SessionStatus
 from trunkline_wire.turn import MessageAssistant, MessageSystem, MessageUser, ToolCompleted, ToolStarted, TurnStarted
 from trunkline_wire.work import FileChanged
 
@@ -43,6 +44,13 @@ class Survivor(msgspec.Struct, frozen=True, kw_only=True):
     """Commands whose messages the agent was given, in order; `session.pending` are those that no turn has begun for."""
     source: Source | None = None
     """Of the open turn."""
+    natives: int = 0
+    """How many of the agent's messages the log has, since it was started; of the last one the first `parts` parts."""
+    parts: int = 0
+    behind: tuple[tuple[str, str | None], ...] = ()
+    """Type and item of what stands behind them without an origin."""
+    steered: frozenset[str] = frozenset()
+    """Commands whose messages went into a running turn."""
 
 
 def incarnation_of(session: SessionState) -> str | None:
@@ -59,8 +67,11 @@ def survivor_of(memory: Memory, asks: AsksState, events: Iterable[Event]) -> Sur
     before: set[str] = set()
     blocks: set[tuple[str, int]] = set()
     files: set[tuple[str, str]] = set()
+    steered: set[str] = set()
     source: Source | None = None
+    heard = _Heard()
     for event in events:
+        heard.take(event)
         match event.data:
             case TurnStarted() if event.lane is None:
                 source, before = event.source, {*told}
@@ -76,6 +87,8 @@ def survivor_of(memory: Memory, asks: AsksState, events: Iterable[Event]) -> Sur
                 files.add((event.item, path))
             case MessageSystem() | MessageUser() if event.item is not None:
                 told.add(event.item)
+                if isinstance(event.data, MessageUser) and event.data.delivery == "steered" and event.data.command:
+                    steered.add(event.data.command)
             case _:
                 pass
     return Survivor(
@@ -88,4 +101,39 @@ def survivor_of(memory: Memory, asks: AsksState, events: Iterable[Event]) -> Sur
         asks={id: ask for id, ask in asks.asks.items() if ask.incarnation == session.incarnation},
         prompts=tuple(memory.handed_over),
         source=source,
+        natives=heard.natives,
+        parts=heard.parts,
+        behind=tuple(heard.behind),
+        steered=frozenset(steered),
     )
+
+
+class _Heard:
+    """Counts an agent's messages over the epochs of its owners."""
+
+    def __init__(self) -> None:
+        self.natives = 0
+        self.parts = 0
+        self.behind: list[tuple[str, str | None]] = []
+        self._before = 0
+        """Parts of the last message that a former owner has told."""
+        self._of = 0
+
+    def take(self, event: Event) -> None:
+        if isinstance(event.data, SessionStatus) and event.data.status == "starting":
+            self.natives = self.parts = self._before = self._of = 0
+            self.behind.clear()
+        elif isinstance(event.data, SessionClaimed):
+            self._before = self.parts if self.parts < self._of else 0
+        elif event.origin is None:
+            self.behind.append((event.type, event.item))
+        else:
+            _, part, parts = event.origin
+            if part == 1 and not self._before:
+                self.natives += 1
+            if part == 1:
+                self._of = self._before + parts
+            self.parts = self._before + part
+            if self.parts >= self._of:
+                self._before = 0
+            self.behind.clear()

@@ -6,6 +6,7 @@ from trunkline_adapters.demo.agent import VERSION
 from trunkline_adapters.demo.session import DemoSession
 from trunkline_adapters.demo.translate import CAPABILITIES, DemoTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
+from trunkline_wire.session import SessionOptions
 
 
 class DemoAdapter:
@@ -21,6 +22,9 @@ class DemoAdapter:
 
     def translator(self, context: Context) -> DemoTranslator:
         return DemoTranslator(context)
+
+    def outlives(self, options: SessionOptions) -> bool:
+        return options.hold == "detached"
 
     async def create(self, start: Start) -> DemoSession:
         return await self._start(start, [])
@@ -44,6 +48,8 @@ class DemoAdapter:
         if (code := start.options.native.get("exit_at_start")) is not None:
             arguments = [*arguments, "--exit-at-start", str(int(code))]
         process = await start.launch([sys.executable, *self.program, *arguments])
+        if start.survivor is not None:
+            return DemoSession(process, self.translator(start.context), await process.said(), start.survivor)
         await process.write_line({"type": "hello"})
         if start.options.model is not None:
             await process.write_line({"type": "set", "model": start.options.model})

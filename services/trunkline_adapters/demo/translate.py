@@ -26,6 +26,7 @@ CAPABILITIES: Final = Capabilities(
     steering=True,
     queueing=True,
     native_protocol=True,
+    hold=("child", "detached"),
     options=("model", "mode", "native"),
 )
 MEANINGLESS: Final = frozenset({"queued", "steered", "cancelled", "asks", "native_result", "refused"})
@@ -43,6 +44,10 @@ class DemoTranslator:
 
     def sent(self, message: dict[str, Any]) -> list[Out]:  # noqa: ARG002  # nothing we say changes the meaning of replies
         return []
+
+    def answered(self, message: dict[str, Any]) -> None:
+        """An answer of ours to an ask went out."""
+        self.asks.pop(self._ask_id(message.get("ask", "")), None)
 
     def feed(self, message: dict[str, Any]) -> list[Out]:
         kind = message.get("type")
