@@ -35,6 +35,8 @@ SPOOL_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of the spool above which an agent can't be taken up any more: what was read of it is forgotten."""
 _FULL: Final = 4 * SPOOL_LIMIT
 """Bytes of the spool above which an agent that nobody hears waits."""
+_HEAD: Final = 32
+"""Bytes of a frame's head, at most."""
 _UNREAD: Final = 2 * 1024 * 1024
 _BUFFER: Final = 1024 * 1024
 _ANSWERS_S: Final = 10.0
@@ -247,8 +249,8 @@ class HeldProcess(AgentProcess):
 
     def _forget(self, one: _Frame) -> None:
         """Keeps the spool bounded: what is longer can't be read again in time."""
-        self._seen += len(one.payload)
-        if self._seen > SPOOL_LIMIT and one.number > self._last:
+        self._seen += len(one.payload) + _HEAD
+        if self._seen > SPOOL_LIMIT and one.number >= self._last:
             log.warning("spool_cut", extra={"session": self._held.session, "number": one.number})
             self._send(b"c", number=one.number)
             self._seen = 0

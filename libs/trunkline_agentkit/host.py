@@ -425,11 +425,13 @@ class WorkerHost:
 
     async def _own(self, place: Place, writer: SessionWriter, folds: Folds, adapter: BackendAdapter) -> None:
         state = folds.memory.session
+        before = place.record
         record = Record(
             session=place.session,
             adapter=adapter.name,
             cwd=state.cwd or "",
             worker=self._mark,
+            held=before.held if before is not None else None,
             cmd_seq=folds.memory.commands.cmd_seq,
         )
         await asyncio.to_thread(place.write, record)

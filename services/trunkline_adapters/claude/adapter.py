@@ -11,10 +11,20 @@ from trunkline_adapters.claude import history, launch
 from trunkline_adapters.claude.link import Link, SdkUrlLink, takes_any_host
 from trunkline_adapters.claude.session import ClaudeSession
 from trunkline_adapters.claude.translate import ClaudeTranslator
-from trunkline_agentkit import Context, Installed, Start, find_program, load_manifest, program_version, refuse_options
+from trunkline_agentkit import (
+    AgentProcess,
+    Context,
+    Installed,
+    Start,
+    find_program,
+    load_manifest,
+    program_version,
+    refuse_options,
+    unsupported,
+)
 from trunkline_agentkit.history import HistoryFile, Line
 from trunkline_wire import TrunklineError
-from trunkline_wire.session import Capabilities
+from trunkline_wire.session import Capabilities, SessionOptions
 
 CAPABILITIES: Final = Capabilities(
     streaming=True,
@@ -38,6 +48,7 @@ CAPABILITIES: Final = Capabilities(
     queueing=True,
     compaction=True,
     native_protocol=True,
+    hold=("child", "detached"),
     options=(
         "model",
         "mode",
@@ -71,6 +82,9 @@ class ClaudeAdapter:
 
     def translator(self, context: Context) -> ClaudeTranslator:
         return ClaudeTranslator(context, CAPABILITIES)
+
+    def outlives(self, options: SessionOptions) -> bool:
+        return options.hold == "detached"
 
     @property
     def history_agents(self) -> tuple[str, ...]:
@@ -124,8 +138,15 @@ class ClaudeAdapter:
         resumed = (start.native_session or start.options.resume_native) is not None
         translator = ClaudeTranslator(start.context, CAPABILITIES, resumed=resumed)
         session = ClaudeSession(
-            link, translator, launch.initialize(start, old=takes_any_host(version)), list(files.values())
+            link,
+            translator,
+            launch.initialize(start, old=takes_any_host(version)),
+            list(files.values()),
+            said=await link.said() if isinstance(link, AgentProcess) else (),
+            survivor=start.survivor,
         )
+        if start.survivor is not None:
+            return session
         if notice is not None:
             session.notify(notice)
         await session.open(start.options.thinking)
@@ -141,6 +162,11 @@ class ClaudeAdapter:
 async def _connect(start: Start, path: str, version: str | None, arguments: list[str]) -> tuple[Link, str | None]:
     """Starts the CLI, and tells what its user should know of the way to it."""
     wanted = start.options.native.get("transport")
+    detached = start.options.hold == "detached"
+    if detached and wanted == "sdk-url":
+        raise unsupported("hold", "a detached agent speaks over stdio: leave the native option 'transport' out")
+    if detached:
+        return await start.launch([path, *arguments], environment=start.environment), None
     if wanted == "stdio" or not takes_any_host(version):
         notice = f"Claude Code {version or 'of this version'} takes --sdk-url for its maker's hosts alone: it runs over stdio"
         process = await start.launch([path, *arguments], environment=start.environment)

@@ -7,7 +7,7 @@ One task reads the CLI's output at once, so that answers to control requests arr
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +19,19 @@ from trunkline_adapters.claude.link import Link
 from trunkline_adapters.claude.native import kind_of
 from trunkline_adapters.claude.state import fact
 from trunkline_adapters.claude.translate import ClaudeTranslator
-from trunkline_agentkit import ConfigurableBase, Exit, Native, UserPrompt, decode_line, translate
-from trunkline_agentkit.fields import Obj, text
+from trunkline_agentkit import (
+    AgentProcess,
+    ConfigurableBase,
+    Exit,
+    Native,
+    Survivor,
+    UserPrompt,
+    decode_line,
+    translate,
+)
+from trunkline_agentkit.agent_process import Said
+from trunkline_agentkit.catching_up import CatchingUp
+from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_agentkit.unread import Unread
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskDecided
@@ -32,7 +43,7 @@ log = logging.getLogger(__name__)
 
 START_DEADLINE: Final = 60.0
 _PROMPTS: Final = uuid.UUID("7d5a4d0f-4c1a-5f0e-9a55-6f0d7f6c2a11")
-_PRIORITIES: Final = {"queued": "later", "steered": "next"}
+_PRIORITIES: Final[dict[Delivery, str]] = {"queued": "later", "steered": "next"}
 """`next` is folded into the running turn between two rounds of tools, `later` gets a turn of its own."""
 _NO_HISTORY: Final = "No conversation found with session ID"
 _SIGNED_OUT: Final = ("/login", "Invalid API key", "authentication", "OAuth token")
@@ -44,15 +55,30 @@ def prompt_uuid(command: str) -> str:
 
 
 class ClaudeSession(ConfigurableBase):
-    """Made by `ClaudeAdapter`; `open` before use. `files` are removed once the CLI has ended."""
+    """Made by `ClaudeAdapter`; `open` before use. `files` are removed once the CLI has ended.
 
-    def __init__(self, link: Link, translator: ClaudeTranslator, initialize: Obj, files: Sequence[Path] = ()) -> None:
+    `said` is what had passed before it was taken up with `survivor`; then it is open already.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        translator: ClaudeTranslator,
+        initialize: Obj,
+        files: Sequence[Path] = (),
+        *,
+        said: Sequence[Said] = (),
+        survivor: Survivor | None = None,
+    ) -> None:
         self._link = link
         self._translator = translator
         self._initialize = initialize
         self._files = files
         self._control = Control(link, translator.sent)
         self._unread = Unread()
+        self._said = said
+        self._survivor = survivor
+        self._received = {uuid for one in said if (uuid := text(_ours(one), "uuid")) is not None}
         self._reading = asyncio.create_task(self._read(), name=f"output of {link.pid}")
 
     @property
@@ -100,6 +126,9 @@ class ClaudeSession(ConfigurableBase):
             )
         return end.at_start("Claude Code")
 
+    def received(self, command: str) -> bool:
+        return prompt_uuid(command) in self._received
+
     async def send(self, prompt: UserPrompt) -> None:
         await self._prompt(prompt.command, native_content(prompt.content), prompt.delivery)
 
@@ -124,6 +153,14 @@ class ClaudeSession(ConfigurableBase):
         end = await self._link.close(grace)
         await asyncio.wait({self._reading})
         await asyncio.to_thread(launch.remove_files, self._files)
+        return end
+
+    async def abandon(self) -> Exit:
+        """Lets go of a CLI that goes on without us; any other ends."""
+        self._unread.release()
+        link = self._link
+        end = await (link.abandon() if isinstance(link, AgentProcess) else link.close(0))
+        await asyncio.wait({self._reading})
         return end
 
     async def interrupt(self, *, cancel_queued: bool = False) -> None:
@@ -197,17 +234,55 @@ class ClaudeSession(ConfigurableBase):
 
     async def _read(self) -> None:
         try:
+            if self._survivor is not None:
+                await self._catch_up(self._survivor)
             async for line in self._link.lines():
-                await self._unread.room()
-                decoded = decode_line(line)
-                message = decoded.message
-                kind = kind_of(message) if message is not None else "?"
-                self._unread.keep(translate(self._translator, decoded, kind))
+                native, message = self._understand(line)
+                if isinstance(self._link, AgentProcess):
+                    self._link.taken()
+                self._unread.keep(native)
                 if message is not None:
                     await self._serve(message)
+                await self._unread.room()
         finally:
             self._control.end()
             self._unread.end()
+
+    def _understand(self, line: bytes) -> tuple[Native, Obj | None]:
+        decoded = decode_line(line)
+        message = decoded.message
+        return translate(self._translator, decoded, kind_of(message) if message is not None else "?"), message
+
+    async def _catch_up(self, survivor: Survivor) -> None:
+        """Goes through all that had passed, in its order; what the log lacks of it is told, what nobody has answered is."""
+        catching_up = CatchingUp(survivor)
+        commands = {prompt_uuid(command): command for command in survivor.prompts}
+        unanswered: dict[str, Obj] = {}
+        for one in self._said:
+            if one.ours:
+                unanswered.pop(self._sent_before(_ours(one), commands), None)
+                continue
+            native, message = self._understand(one.line)
+            for new in catching_up.pass_on(native):
+                self._unread.keep(new)
+            if message is not None and replies.automatic(message) is not None:
+                unanswered[text(message, "request_id") or ""] = message
+        for native in catching_up.end():
+            self._unread.keep(native)
+        self._said = ()
+        for message in unanswered.values():
+            await self._serve(message)
+
+    def _sent_before(self, message: Obj, commands: Mapping[str, str]) -> str:
+        """A line of ours that the CLI had before we took it up; the id of the request that it answers."""
+        command = commands.get(text(message, "uuid") or "")
+        if command is None:
+            self._translator.sent(message)
+        else:
+            priority = text(message, "priority")
+            delivery: Delivery = next((name for name, known in _PRIORITIES.items() if known == priority), "sent")
+            self._translator.prompt(message, command, delivery)
+        return text(obj(message, "response"), "request_id") or ""
 
     async def _serve(self, message: Obj) -> None:
         """Settles our requests, and answers those of the CLI that nobody decides: unanswered, it would wait for ever."""
@@ -218,3 +293,8 @@ class ClaudeSession(ConfigurableBase):
                 await self._answer(answer)
             except TrunklineError as error:
                 log.info("answer_undelivered", extra={"code": error.code})
+
+
+def _ours(said: Said) -> Obj:
+    """A line of ours; nothing of the CLI's."""
+    return (decode_line(said.line).message or {}) if said.ours else {}
