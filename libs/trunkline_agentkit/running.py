@@ -162,7 +162,8 @@ class Starter:
         processes, adapter = self._processes, self._adapter
         await self._place.change(incarnation=start.incarnation, agent=None)
         try:
-            session = await (adapter.create if start.native_session is None else adapter.resume)(start)
+            new = start.native_session is None and start.survivor is None
+            session = await (adapter.create if new else adapter.resume)(start)
         except BaseException as error:
             for process in processes:
                 await process.close(grace=0)

@@ -45,6 +45,7 @@ START_DEADLINE: Final = 60.0
 _PROMPTS: Final = uuid.UUID("7d5a4d0f-4c1a-5f0e-9a55-6f0d7f6c2a11")
 _PRIORITIES: Final[dict[Delivery, str]] = {"queued": "later", "steered": "next"}
 """`next` is folded into the running turn between two rounds of tools, `later` gets a turn of its own."""
+_DELIVERIES: Final[dict[str | None, Delivery]] = {priority: delivery for delivery, priority in _PRIORITIES.items()}
 _NO_HISTORY: Final = "No conversation found with session ID"
 _SIGNED_OUT: Final = ("/login", "Invalid API key", "authentication", "OAuth token")
 
@@ -279,8 +280,7 @@ class ClaudeSession(ConfigurableBase):
         if command is None:
             self._translator.sent(message)
         else:
-            priority = text(message, "priority")
-            delivery: Delivery = next((name for name, known in _PRIORITIES.items() if known == priority), "sent")
+            delivery = _DELIVERIES.get(text(message, "priority"), "sent")
             self._translator.prompt(message, command, delivery)
         return text(obj(message, "response"), "request_id") or ""
 

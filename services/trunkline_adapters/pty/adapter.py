@@ -25,7 +25,7 @@ CAPABILITIES: Final = Capabilities(
     interrupt=True,
     permissions=True,
     heuristic=("turns", "messages", "interrupt", "permissions"),
-    hold=("child", "tmux"),
+    hold=("child", "detached", "tmux"),
     options=("model", "native"),
 )
 """What terminal programs can do at best; each session says in `session.initialized` what its profile knows of."""
@@ -62,7 +62,7 @@ class PtyAdapter:
         return read_recording(path)
 
     def outlives(self, options: SessionOptions) -> bool:
-        return options.hold == "tmux"
+        return options.hold in {"detached", "tmux"}
 
     async def create(self, start: Start) -> PtySession:
         refuse_options(self, start.options)
@@ -81,11 +81,12 @@ class PtyAdapter:
         columns, rows = launch.size(start.options.native)
         process = await start.launch(launch.bridged(argv, columns, rows), environment=environment)
         translator = PtyTranslator(start.context, chosen, source)
-        return PtySession(start, chosen, BridgeLink(process), translator, log=_log(chosen, environment))
+        said = None if start.survivor is None else await process.said()
+        return PtySession(start, chosen, BridgeLink(process), translator, log=_log(chosen, environment), said=said)
 
     async def resume(self, start: Start) -> PtySession:
-        """Takes up what tmux has held; anything else begins anew, for a terminal's program keeps nothing."""
-        if start.survivor is None:
+        """Takes up what is held; anything else begins anew, for a terminal's program keeps nothing."""
+        if start.survivor is None or start.options.hold == "detached":
             return await self.create(msgspec.structs.replace(start, native_session=None))
         server = tmux.held(self._tmux(), start.session, start.environment)
         if not await server.runs():

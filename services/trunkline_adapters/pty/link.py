@@ -34,17 +34,21 @@ class Link(Protocol):
         """Every line in order, once; ends with the terminal."""
         ...
 
-    async def send(self, message: Obj) -> None:
-        """Types keys. Raises TrunklineError `agent_failed` when nobody takes them any more."""
+    def put(self, message: Obj) -> None:
+        """Types keys, and waits for nothing. Raises TrunklineError `agent_failed` when nobody takes them any more."""
         ...
 
     async def close(self, grace: float) -> Exit:
         """Ends the program, if it is ours."""
         ...
 
+    async def abandon(self) -> Exit:
+        """Lets go of a program that goes on without us; any other ends."""
+        ...
+
 
 class BridgeLink:
-    """The bridge, which ends with its worker."""
+    """The bridge, which ends with its worker, or goes on behind a detached holder."""
 
     answers = True
 
@@ -56,11 +60,14 @@ class BridgeLink:
             decoded = decode_line(line)
             yield Heard(raw=decoded.raw, messages=None if decoded.message is None else [decoded.message])
 
-    async def send(self, message: Obj) -> None:
-        await self.process.write_line(message)
+    def put(self, message: Obj) -> None:
+        self.process.put_line(message)
 
     async def close(self, grace: float) -> Exit:
         return await self.process.close(grace)
+
+    async def abandon(self) -> Exit:
+        return await self.process.abandon()
 
 
 class TmuxLink:
@@ -79,7 +86,7 @@ class TmuxLink:
         """We have let go: that our client ends means nothing."""
 
     async def heard(self) -> AsyncIterator[Heard]:
-        await self._look()
+        self._look()
         async for line in self.process.lines():
             decoded = decode_line(line)
             messages = self._control.feed(line, round(asyncio.get_running_loop().time() - self._begin, 4))
@@ -93,12 +100,12 @@ class TmuxLink:
                     self._code = message["code"] = await asyncio.to_thread(self._server.exit_code)
             if self._control.stale:
                 self._control.stale = False
-                await self._look()
+                self._look()
             yield Heard(raw=decoded.raw, messages=messages)
 
-    async def send(self, message: Obj) -> None:
+    def put(self, message: Obj) -> None:
         for command in keys(self._control.pane, text(message, "data") or ""):
-            await self._ask("nothing", command)
+            self._ask("nothing", command)
 
     async def close(self, grace: float) -> Exit:
         await self._server.end()
@@ -106,17 +113,16 @@ class TmuxLink:
         return msgspec.structs.replace(found, code=self._code) if self._over and found.code == 0 else found
 
     async def abandon(self) -> Exit:
-        """Lets go of it: the program goes on."""
         self._left = True
         return await self.process.close(0)
 
-    async def _look(self) -> None:
+    def _look(self) -> None:
         """Asks for the screen as it is: what follows is told by itself."""
         target = f"={self._server.session}:"
         with contextlib.suppress(TrunklineError):
-            await self._ask("place", f"display-message -p -t {target} '{PLACE}'")
-            await self._ask("screen", f"capture-pane -p -e -t {target}")
+            self._ask("place", f"display-message -p -t {target} '{PLACE}'")
+            self._ask("screen", f"capture-pane -p -e -t {target}")
 
-    async def _ask(self, what: Asked, command: str) -> None:
+    def _ask(self, what: Asked, command: str) -> None:
+        self.process.put_line(command.encode())
         self._control.asked(what)
-        await self.process.write_line(command.encode())

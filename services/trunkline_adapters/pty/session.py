@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 import msgspec
 
 from trunkline_adapters.pty import launch, native
-from trunkline_adapters.pty.link import Heard, Link, TmuxLink
+from trunkline_adapters.pty.link import Heard, Link
 from trunkline_adapters.pty.log import LogReader
 from trunkline_adapters.pty.profiles import Profile
 from trunkline_adapters.pty.translate import PtyTranslator
@@ -22,12 +22,16 @@ from trunkline_agentkit import (
     Out,
     Piece,
     Start,
+    Survivor,
     UserPrompt,
+    decode_line,
     translate,
     unsupported,
     untranslated,
 )
-from trunkline_agentkit.fields import Obj
+from trunkline_agentkit.agent_process import Said
+from trunkline_agentkit.catching_up import CatchingUp
+from trunkline_agentkit.fields import Obj, text, truth
 from trunkline_agentkit.framing import NOT_JSON, Decoded
 from trunkline_agentkit.unread import Unread
 from trunkline_wire import TrunklineError
@@ -44,7 +48,7 @@ LEAVES_WITHIN_S: Final = 3.0
 
 
 class PtySession(ConfigurableBase):
-    """Made by `PtyAdapter`."""
+    """Made by `PtyAdapter`. `said` is what had passed before a program was taken up from its detached holder."""
 
     def __init__(
         self,
@@ -55,6 +59,7 @@ class PtySession(ConfigurableBase):
         *,
         log: LogReader | None = None,
         writable: bool = True,
+        said: Sequence[Said] | None = None,
     ) -> None:
         self._start = start
         self._profile = profile
@@ -67,6 +72,11 @@ class PtySession(ConfigurableBase):
         self._translating = asyncio.Lock()
         self._typing = asyncio.Lock()
         self._ending = asyncio.Lock()
+        self._said = said
+        messages = [decode_line(one.line).message or {} for one in said or () if one.ours]
+        self._received = {text(message, "command") for message in messages}
+        self._typed = ""
+        """What a worker before had typed of a prompt without its end."""
         self._prompts: deque[tuple[UserPrompt, str]] = deque()
         self._news = asyncio.Event()
         self._heard = asyncio.get_running_loop().time()
@@ -77,6 +87,9 @@ class PtySession(ConfigurableBase):
             asyncio.create_task(self._read(), name=f"terminal of {process.pid}"),
             asyncio.create_task(self._keep_time(), name=f"clock of {process.pid}"),
         ]
+
+    def received(self, command: str) -> bool:
+        return command in self._received
 
     async def send(self, prompt: UserPrompt) -> None:
         said = launch.prompt_text(prompt.content)
@@ -120,13 +133,12 @@ class PtySession(ConfigurableBase):
         return self._exit or Exit()
 
     async def abandon(self) -> Exit:
-        """Lets go of a program that tmux holds; any other ends."""
+        """Lets go of a program that is held; any other ends."""
         self._closing = True
         self._unread.release()
         async with self._ending:
             if self._exit is None:
-                link = self._link
-                await self._end(await (link.abandon() if isinstance(link, TmuxLink) else link.close(0)))
+                await self._end(await self._link.abandon())
         return self._exit or Exit()
 
     async def _ask_to_leave(self, grace: float) -> None:
@@ -145,6 +157,8 @@ class PtySession(ConfigurableBase):
     async def _read(self) -> None:
         """What the terminal says, until it has ended."""
         try:
+            if self._said is not None and self._start.survivor is not None:
+                await self._catch_up(self._said, self._start.survivor)
             async for heard in self._link.heard():
                 await self._unread.room()
                 await self._understand(heard)
@@ -157,12 +171,26 @@ class PtySession(ConfigurableBase):
             self._closing = True
             self._news.set()
 
+    async def _catch_up(self, said: Sequence[Said], survivor: Survivor) -> None:
+        """Goes through all that had passed, in its order; what the log lacks of it is told."""
+        async with self._translating:
+            caught = await asyncio.to_thread(catch_up, self._translator, said, survivor)
+            for one in caught.new:
+                self._unread.keep(one)
+            self._typed, self._said = caught.typed, None
+            self._heard = asyncio.get_running_loop().time()
+        self._news.set()
+        if caught.answers and self._process.running:
+            with contextlib.suppress(TrunklineError):
+                await self._type(caught.answers, reports=True)
+
     async def _understand(self, heard: Heard) -> None:
         async with self._translating:
             if heard.messages:
                 self._heard = asyncio.get_running_loop().time()
             await self._read_log()
             self._unread.keep(await asyncio.to_thread(understand, self._translator, heard))
+            self._process.taken()
         self._news.set()
 
     async def _keep_time(self) -> None:
@@ -189,7 +217,9 @@ class PtySession(ConfigurableBase):
     async def _type_prompt(self) -> None:
         prompt, said = self._prompts.popleft()
         try:
-            await self._type(launch.keystrokes(said, pastes=self._translator.pastes))
+            keys, typed, self._typed = launch.keystrokes(said, pastes=self._translator.pastes), self._typed, ""
+            if keys != typed:
+                await self._type(keys)
             await self._until_shown(said)
             await asyncio.sleep(self._profile.submit_s)
             if self._log is not None:
@@ -221,30 +251,63 @@ class PtySession(ConfigurableBase):
                 raise _gone()
             if not self._writable:
                 raise _looks_only()
-            message = await self._tell(lambda at: native.typed(data, at, **what))  # pyright: ignore[reportArgumentType]  # passed through
-            await self._link.send(message)
+            await self._tell(lambda at: native.typed(data, at, **what), put=self._link.put)  # pyright: ignore[reportArgumentType]  # passed through
+            await self._process.drain()
 
-    async def _tell(self, make: Callable[[float], Obj]) -> Obj:
+    async def _tell(self, make: Callable[[float], Obj], put: Callable[[Obj], None] | None = None) -> None:
         """Has the translator know of what we do, at the terminal's present time."""
         async with self._translating:
             await self._read_log()
             message = make(self._now())
+            # First: what the log says of it must have been done.
+            (put or self._process.note)(message)
             self._heard = asyncio.get_running_loop().time()
             out = await asyncio.to_thread(self._translator.sent, message)
             self._keep(out, native.kind_of(message))
         self._news.set()
-        return message
 
     async def _read_log(self) -> None:
         """Tells the translator what the program itself has kept of the turn, before that may end."""
         if self._log is None or not self._translator.open:
             return
         for said in await asyncio.to_thread(self._log.news, asyncio.get_running_loop().time()):
-            self._keep(self._translator.sent(native.logged(said, self._translator.at)), "logged")
+            message = native.logged(said, self._translator.at)
+            self._process.note(message)
+            self._keep(self._translator.sent(message), "logged")
 
     def _keep(self, out: list[Out], kind: str) -> None:
         if out:
             self._unread.keep(Native(raw=b"", out=out, kind=kind, ours=True))
+
+
+class Caught(msgspec.Struct, frozen=True, kw_only=True):
+    """`typed` waits for its Enter, `answers` are those that the program waits for."""
+
+    new: list[Native]
+    typed: str
+    answers: str
+
+
+def catch_up(translator: PtyTranslator, said: Sequence[Said], survivor: Survivor) -> Caught:
+    """What follows from all that had passed, and the log lacks."""
+    catching_up, new, typed, answers = CatchingUp(survivor), list[Native](), "", ""
+    for one in said:
+        decoded = decode_line(one.line)
+        message = decoded.message
+        if not one.ours:
+            heard = Heard(raw=decoded.raw, messages=None if message is None else [message])
+            new += catching_up.pass_on(understand(translator, heard))
+            answers += translator.take_answers()
+        elif message is not None:
+            out = translator.sent(message)
+            new += catching_up.pass_on(Native(raw=b"", out=out, kind=native.kind_of(message), ours=True))
+            data = text(message, "data") or ""
+            if truth(message, "reports"):
+                answers = answers.removeprefix(data)
+            elif native.kind_of(message) == "input":
+                done = truth(message, "begins") or message.get("answers") is not None
+                typed = "" if done else typed + data
+    return Caught(new=[*new, *catching_up.end()], typed=typed, answers=answers)
 
 
 def understand(translator: PtyTranslator, heard: Heard) -> Native:
