@@ -24,9 +24,10 @@ from trunkline_agentkit.agent_process import AgentProcess, Exit, Register, Regis
 from trunkline_agentkit.death import HELD, KEEPER, Leash, holder_environment
 from trunkline_agentkit.environment import INCARNATION_MARK, SESSION_MARK
 from trunkline_agentkit.framing import frame
+from trunkline_agentkit.place import places
 from trunkline_agentkit.process import STDERR_TAIL, find
 from trunkline_agentkit.recorder import Recorder, Speaker
-from trunkline_agentkit.sweep import end_family, reap, start_time
+from trunkline_agentkit.sweep import Identity, end_family, reap, start_time, valued
 from trunkline_wire import TrunklineError, encode
 
 log = logging.getLogger(__name__)
@@ -344,6 +345,16 @@ async def end_held(held: Held) -> int:
         process.kill()
         await process.close(grace=0)
     return await end_family(held.mark)
+
+
+def held_sessions(home: Path) -> dict[str, list[Identity]]:
+    """What goes on by itself on this host, held on purpose by whatever holder: its processes, by session."""
+    marks = {f"{HELD}{place.session}": place.session for place in places(home)}
+    found: dict[str, list[Identity]] = {}
+    for value, one in valued(SESSION_MARK) if marks else ():
+        if value in marks:
+            found.setdefault(marks[value], []).append(one)
+    return found
 
 
 def _prepare(directory: Path, secret: str) -> None:

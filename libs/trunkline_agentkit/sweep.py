@@ -60,6 +60,19 @@ def marked(marks: Mapping[str, str]) -> list[Identity]:
     return found
 
 
+def valued(name: str) -> list[tuple[str, Identity]]:
+    """Every process of this user that was started with the variable `name`, and its value."""
+    found: list[tuple[str, Identity]] = []
+    for process in psutil.process_iter():
+        try:
+            value = process.environ().get(name)
+        except (psutil.Error, OSError):
+            continue
+        if value is not None and (one := identity(process)) is not None:
+            found.append((value, one))
+    return found
+
+
 def members(pgid: int) -> list[Identity]:
     """The processes of a group."""
     found: list[Identity] = []

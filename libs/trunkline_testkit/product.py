@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from pathlib import Path
 from typing import Any, Self
 
@@ -327,10 +327,10 @@ class Product:
             raise AssertionError(f"trunkline {' '.join(arguments)} did not end within {within} s") from None
         return process.returncode or 0, out.decode(), err.decode()
 
-    async def stop(self, within: float = 30) -> int:
-        """Ctrl-C; returns the exit code and fails if a process is left."""
+    async def stop(self, within: float = 30, *, spare: Collection[int] = ()) -> int:
+        """Ctrl-C; returns the exit code and fails if a process is left, but those of `spare`."""
         assert self.process is not None
-        before = self.processes()
+        before = [process for process in self.processes() if process.pid not in spare]
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGINT)
         code = await asyncio.wait_for(self.process.wait(), within)

@@ -68,6 +68,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     output_schema: Json = None
     prompt: str | None = None
     hold: Hold = "auto"
+    """What becomes of the agent without its worker. `child` (what `auto` is): it ends. `detached`, `tmux`: it goes on."""
     resume_native: str | None = None
     """A native session id to take up instead of starting a new native session."""
     keep_native: Literal["all", "lossy", "none"] = "all"

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import metadata
 
 from trunkline_agentkit.death import end_strays
+from trunkline_agentkit.held import held_sessions
 from trunkline_agentkit.hung import HungWorkers
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_supervisor import logs, processes, state
@@ -104,7 +105,9 @@ class Supervisor:
                 await self._broker.stop()
                 state.remove_socket(self.home.socket)
                 state.remove(self.home)
-            self._console.line("stopped; nothing runs any more")
+            held = await asyncio.to_thread(held_sessions, self.home.root)
+            goes_on = f"but what is held on purpose: {', '.join(held)}" if held else "any more"
+            self._console.line(f"stopped; nothing runs {goes_on}")
 
     def hurry(self) -> None:
         """Kill what still runs, at once: for a second Ctrl-C."""

@@ -21,6 +21,7 @@ Examples:
   trunkline daemon status                 what runs, since when, and what is not well
   trunkline daemon logs -f adapters       what the workers say
   trunkline daemon stop                   agents end with it; their sessions resume with the next prompt
+  trunkline daemon stop --all             and so do those that were started to go on (--hold detached, tmux)
   trunkline daemon install --now          start it at each sign-in (systemd or launchd)
 """
 START_EPILOG: Final = """\b
@@ -62,20 +63,51 @@ def _start(home: Path, flags: list[str]) -> int:
 @click.option(
     "--within", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds before it is killed."
 )
-def stop(home: Path | None, within: float) -> int:
-    """Stop it: agents are ended, their sessions stay in the log."""
-    return _stop(_resolved(home), within)
+@click.option("--all", "everything", is_flag=True, help="End agents, too, that are held on purpose.")
+def stop(home: Path | None, within: float, everything: bool) -> int:
+    """Stop it: agents are ended, their sessions stay in the log.
+
+    Agents that are held on purpose (`--hold detached`, `--hold tmux`) go on and are listed: the next start takes them up.
+    """
+    from trunkline_wire import TrunklineError
+
+    place = _resolved(home)
+    try:
+        _stop(place, within)
+    except TrunklineError as error:
+        if error.code != "not_running" or not everything:
+            raise
+    return _settle_held(place, everything=everything)
 
 
-def _stop(home: Path, within: float) -> int:
+def _settle_held(home: Path, *, everything: bool) -> int:
+    """Ends what is held on purpose, or lists it."""
+    import asyncio
+
+    from trunkline_agentkit.held import held_sessions
+    from trunkline_agentkit.sweep import end_processes
+
+    held = held_sessions(home)
+    if everything:
+        asyncio.run(end_processes(one for processes in held.values() for one in processes))
+        click.echo("stopped; nothing runs any more")
+        return 0
+    for session, processes in held.items():
+        click.echo(f"  {session} goes on, held on purpose: process {', '.join(str(pid) for pid, _ in processes)}")
+    if held:
+        click.echo("stopped; `trunkline daemon start` takes up what goes on, `trunkline daemon stop --all` ends it")
+    else:
+        click.echo("stopped; nothing runs any more")
+    return 0
+
+
+def _stop(home: Path, within: float) -> None:
     from trunkline_cli import daemon
 
     state = daemon.daemon_state(home)
     click.echo(f"stopping process {state.pid} …")
     if daemon.stop(state, within):
         click.echo(f"it did not end within {within:g} s and was killed", err=True)
-    click.echo("stopped; nothing runs any more")
-    return 0
 
 
 @daemon.command()

@@ -15,6 +15,8 @@ Examples:
                                                without a terminal: ends with the turn, the text alone in the file
   git diff | trunkline run claude              the prompt from a pipe
   trunkline run claude "Refactor" --detach     print the session's id and leave it running
+  trunkline run claude "Migrate" --hold detached
+                                               the turn goes on whatever is restarted; close or stop --all ends it
   trunkline run demo --json "hello"            every event as a line of JSON
   trunkline run acp --command "my-agent --acp" any program that speaks the Agent Client Protocol
   trunkline run acp --agent gemini             an agent by one adapter and no other
@@ -37,6 +39,13 @@ Leaving (Ctrl-D) ends nothing: `trunkline attach last` comes back. Exit code: 0 
 @click.option("--system-prompt", help="Instructions to add to the agent's own.")
 @click.option("--max-turns", type=click.IntRange(1), help="Stop the agent after this many steps.")
 @click.option("--budget", type=click.FloatRange(0, min_open=True), help="Stop the agent at this cost in USD.")
+@click.option(
+    "--hold",
+    type=click.Choice(["auto", "child", "detached", "tmux"]),
+    help="What becomes of the agent when its worker dies or stops. child: it ends too, and the next prompt resumes it (the "
+    "default: auto is child). detached: it goes on, its turn and its open questions with it, for a day at most. tmux: a "
+    "terminal program goes on in a tmux of its own.",
+)
 @click.option(
     "--option", "options", multiple=True, metavar="NAME=VALUE", help="Any other session option; VALUE may be JSON."
 )
@@ -107,6 +116,7 @@ def session_options(given: dict[str, Any]) -> dict[str, Any]:
             "append_system_prompt": "system_prompt",
             "max_turns": "max_turns",
             "budget_usd": "budget",
+            "hold": "hold",
         }.items()
         if given[flag] is not None
     }
