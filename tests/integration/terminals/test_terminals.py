@@ -12,6 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
+from trunkline_agentkit.death import HELD
+from trunkline_agentkit.environment import SESSION_MARK
+from trunkline_agentkit.sweep import marked
 from trunkline_testkit import eventually
 from trunkline_testkit.product import Client, Product, running
 
@@ -194,3 +197,43 @@ async def test_a_tmux_session_of_the_users_own_is_looked_at_and_left_alone(
         assert alive.returncode == 0
     finally:
         await asyncio.to_thread(subprocess.run, [*tmux, "kill-server"], env=environment, check=False)
+
+
+async def test_a_detached_terminal_goes_on_and_its_gap_is_told_once(product: Product, project: Path) -> None:
+    async with await product.client() as client:
+        session = await begin(client, project, agent="stand-in", options={"hold": "detached"})
+        mark = {SESSION_MARK: f"{HELD}{session}"}
+        await client.call("session.prompt", session=session, text="slow")
+        await client.wait("turn.started")
+        running = set(marked(mark))
+        assert len(running) == 3  # the holder, the bridge, the program
+        await product.restarted("adapters", product.kill("adapters"))
+        await client.wait("session.resumed", lambda event: event["data"]["how"] == "adopted")
+        ended = await client.wait("turn.completed")
+        assert ended["data"]["outcome"] == "success"
+        assert [said(event) for event in client.events("message.assistant")] == ["one two three"]
+
+        # An ask is decided while there is no worker.
+        await client.call("session.prompt", session=session, text="ask")
+        asked = (await client.wait("permission.requested"))["data"]
+        old = product.kill("adapters")
+        await client.call("ask.answer", session=session, ask=asked["ask"], behaviour="allow")
+        await product.restarted("adapters", old)
+        ended = await client.wait("turn.completed", count=2)
+        assert ended["data"]["outcome"] == "success"
+        assert (project / "asked").exists()
+        assert client.events("ask.withdrawn") == []
+        assert len(client.events("ask.delivered")) == 1
+        assert len(client.events("turn.started")) == 2
+        assert client.events("command.failed") == []
+        assert set(marked(mark)) == running
+
+        # What is held on purpose is named when all is stopped, and ended when that is wanted.
+        code, out, err = await product.cli("verify", session)
+        assert code == 0, f"{out}\n{err}"
+    await product.stop(spare=[pid for pid, _ in running])
+    assert session in product.output()
+    assert set(marked(mark)) == running
+    code, out, err = await product.cli("daemon", "stop", "--all")
+    assert code == 0, f"{out}\n{err}"
+    assert marked(mark) == []
