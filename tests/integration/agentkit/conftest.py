@@ -71,15 +71,14 @@ Start = Callable[..., Any]
 
 @pytest_asyncio.fixture
 async def start_worker(fresh_nats: NatsServer, home: Path, tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
-    """Starts `python -m trunkline_adapters` with nothing of the test's own environment."""
+    """Starts `python -m trunkline_adapters`, or another program, with nothing of the test's own environment."""
     workers: list[Worker] = []
     log = (tmp_path / "worker.log").open("ab")
 
-    async def start(**settings: str) -> Worker:
+    async def start(*program: str, **settings: str) -> Worker:
         worker = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-m",
-            "trunkline_adapters",
+            *(program or ("-m", "trunkline_adapters")),
             "--only",
             "demo",
             env={

@@ -183,7 +183,8 @@ async def test_a_wrong_secret_is_refused_and_the_agent_does_not_hear_it(held: He
     writer.close()
     await first.write_line({"n": 1})
     assert await some(first, 1) == [b'heard {"n":1}']
-    line = Path(f"/proc/{first.registration.holder[0]}/cmdline").read_bytes()
+    assert first.registration.holder is not None
+    line = await asyncio.to_thread(Path(f"/proc/{first.registration.holder[0]}/cmdline").read_bytes)
     assert (held.directory / "key").read_bytes() not in line
     assert (held.directory / "key").stat().st_mode & 0o777 == 0o600
     assert (held.directory / "socket").stat().st_mode & 0o077 == 0
@@ -252,6 +253,7 @@ async def test_an_agent_without_a_worker_ends_after_a_while(held: Held, run: Run
 
 async def test_the_holders_death_is_the_agents(held: Held, run: Run) -> None:
     first = await run("import time\nwhile True: time.sleep(1)")
+    assert first.registration.holder is not None
     os.kill(first.registration.holder[0], signal.SIGKILL)
     assert await asyncio.wait_for(first.wait(), 10) == -signal.SIGKILL
     await eventually(lambda: marked(held.mark) == [], 10)
