@@ -79,7 +79,7 @@ async def test_a_prompt_has_one_effect_wherever_the_worker_dies(hand: Hand, star
     await hand.verify(session)
 
 
-async def test_a_turn_goes_on_over_the_death_of_its_worker(hand: Hand, start_worker: Any, home: Path) -> None:
+async def test_a_turn_goes_on_over_the_death_of_its_worker(hand: Hand, start_worker: Any) -> None:
     worker = await start_worker()
     session = await hand.create(options=DETACHED)
     await hand.prompt(session, "say hello; slow 60")
