@@ -35,12 +35,7 @@ def paint(canvas: Canvas, title: str, history: int = 0) -> str:
         parts += ["\r\n".join(above), "\r\n" * canvas.lines, _CLEAR]
     if canvas.behind is not None:
         buffer, cursor = canvas.behind
-        parts += [
-            *_cells(canvas, buffer, flipped=flipped),
-            *_place(canvas, buffer, cursor),
-            "\x1b[?1049h\x1b[0m",
-            _CLEAR,
-        ]
+        parts += [*_cells(canvas, buffer, flipped=flipped), *_place(canvas, buffer, cursor), "\x1b[?1049h\x1b[0m", _CLEAR]
     parts += _cells(canvas, canvas.buffer, flipped=flipped)
     parts += _saved(canvas)
     parts += _modes(canvas)
