@@ -129,6 +129,32 @@ class Canvas(pyte.Screen):
             self.gone += 1
         super().index()
 
+    def resize(self, lines: int | None = None, columns: int | None = None) -> None:
+        """Fewer rows: the empty ones below the cursor go first, then lines scroll away (pyte drops the first ones)."""
+        fewer = lines if lines is not None and lines < self.lines else None
+        if fewer is not None:
+            if self._kept is None:
+                away = max(0, self.cursor.y + 1 - fewer)
+                self.scrolled.extend(self.text_of(row) for row in range(away))
+                self.gone += away
+            else:
+                _shorten(*self._kept, fewer)
+            _shorten(self.buffer, self.cursor, fewer)
+            self.lines, self.margins = fewer, None
+            self.dirty.update(range(fewer))
+        super().resize(lines, columns)
+        self.ensure_hbounds()
+
+    def erase_in_display(self, how: int = 0, *args: Any, **kwargs: Any) -> None:
+        """Pyte leaves cells in which nothing ever stood without the ground's colour."""
+        super().erase_in_display(how, *args, **kwargs)
+        row = self.cursor.y
+        for erased in {0: range(row + 1, self.lines), 1: range(row)}.get(how, range(self.lines)):
+            self.buffer.pop(erased, None)
+            if self.cursor.attrs.bg != "default":
+                ground = self.default_char._replace(bg=self.cursor.attrs.bg)
+                self.buffer[erased].update(dict.fromkeys(range(self.columns), ground))
+
     def set_mode(self, *modes: int, **kwargs: Any) -> None:
         if kwargs.get("private") and not _ALTERNATE.isdisjoint(modes) and self._kept is None:
             self._kept = (self.buffer, self.cursor)
@@ -149,6 +175,15 @@ class Canvas(pyte.Screen):
     def reset(self) -> None:
         self._kept = None
         super().reset()
+
+
+def _shorten(buffer: Buffer, cursor: Cursor, lines: int) -> None:
+    """The cursor's line stays; what is above moves up, what is below goes where there is no room."""
+    away = max(0, cursor.y + 1 - lines)
+    kept = {row - away: line for row, line in buffer.items() if away <= row < away + lines}
+    buffer.clear()
+    buffer.update(kept)
+    cursor.y -= away
 
 
 class _Cells(dict[str, Char]):

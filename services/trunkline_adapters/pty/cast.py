@@ -16,18 +16,47 @@ from trunkline_wire.codec import BROKEN
 
 _AFTERWARDS_S: Final = 3600.0
 """Seconds for which a recording's last screen stands."""
+_BURST: Final = 4 * 1024 * 1024
+_RATE: Final = 64 * 1024
+"""Characters of output that are recorded at once, and in a second: a program that prints without end must not fill the log."""
 
 
 class Cast:
-    """What a terminal has shown, as a recording that begins at `at`; `take` gives it and begins the next one."""
+    """What a terminal has shown, as a recording that begins at `at`; `take` gives it and begins the next one.
+
+    Output above what may be kept is left out; a mark says how much.
+    """
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._begin = 0.0
+        self._allowed: float = _BURST
+        self._counted_at = 0.0
+        self._left_out = 0
         self.size = 0
 
     def add(self, at: float, code: str, data: str) -> None:
         """`code` is `o` for output, `i` for input, `r` for a new size (`80x24`)."""
+        if code == "o" and not self._allows(at, len(data)):
+            self._left_out += len(data)
+            return
+        self._mark(at)
+        self._add(at, code, data)
+
+    def _allows(self, at: float, length: int) -> bool:
+        self._allowed = min(_BURST, self._allowed + max(0.0, at - self._counted_at) * _RATE)
+        self._counted_at = max(self._counted_at, at)
+        if length > self._allowed:
+            return False
+        self._allowed -= length
+        return True
+
+    def _mark(self, at: float) -> None:
+        if self._left_out:
+            left_out, self._left_out = self._left_out, 0
+            self._add(at, "m", f"{left_out} characters are left out")
+
+    def _add(self, at: float, code: str, data: str) -> None:
         if not self._lines:
             self._begin = at
         line = json.dumps([round(max(0.0, at - self._begin), 4), code, data], ensure_ascii=False)
@@ -36,6 +65,7 @@ class Cast:
 
     def take(self, columns: int, rows: int) -> str | None:
         """None where there is nothing to tell."""
+        self._mark(self._counted_at)
         if not self._lines:
             return None
         header = json.dumps({"version": 2, "width": columns, "height": rows})

@@ -3,7 +3,7 @@
 Whoever prints it may go on with what the program prints next, as if it had seen all before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -26,16 +26,20 @@ _CLEAR: Final = "\x1b[H\x1b[2J"
 _PLAIN: Final = Char(" ")
 
 
-def paint(canvas: Canvas, title: str, history: int = 0) -> str:
-    """`history` lines of those that have scrolled away are printed before, so that they stand above the screen."""
+def paint(canvas: Canvas, title: str, above: Sequence[str] = ()) -> str:
+    """The lines `above` are printed before, so that they stand above the screen."""
     flipped = modes.DECSCNM in canvas.mode
     parts = [_AFRESH, _CLEAR]
-    if history > 0 and canvas.scrolled:
-        above = list(canvas.scrolled)[-history:]
+    if above:
         parts += ["\r\n".join(above), "\r\n" * canvas.lines, _CLEAR]
     if canvas.behind is not None:
         buffer, cursor = canvas.behind
-        parts += [*_cells(canvas, buffer, flipped=flipped), *_place(canvas, buffer, cursor), "\x1b[?1049h\x1b[0m", _CLEAR]
+        parts += [
+            *_cells(canvas, buffer, flipped=flipped),
+            *_place(canvas, buffer, cursor),
+            "\x1b[?1049h\x1b[0m",
+            _CLEAR,
+        ]
     parts += _cells(canvas, canvas.buffer, flipped=flipped)
     parts += _saved(canvas)
     parts += _modes(canvas)

@@ -12,8 +12,8 @@ from typing import Final
 
 from trunkline_adapters.pty.canvas import Canvas
 
-_PLAIN: Final = re.compile("(?:[ -~\u00a1-\u00ac\u00ae-\u02ff\u2500-\u259f]++|\x1b\\[[0-9;]*+m)*+")
-"""A line of characters that take one column each, with colours."""
+_NARROW: Final = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2500-\u259f]*+")
+"""Characters that take one column each."""
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _RESET: Final = frozenset({"\x1b[m", "\x1b[0m"})
 _LINE_END: Final = "\r\n"
@@ -26,33 +26,39 @@ def roll(canvas: Canvas, draw: Callable[[str], None], text: str) -> None:
         draw(text)
         return
     *lines, rest = text.split(_LINE_END)
+    bare = _COLOURS.sub("", text).split(_LINE_END)
     waiting: list[str] = []
-    for plain, group in groupby(lines, lambda line: _PLAIN.fullmatch(line) is not None):
-        some = list(group)
-        if plain and len(some) > 2 * few:
+    at = 0
+    for plain, group in groupby(bare[: len(lines)], _is_plain):
+        begin, at = at, at + len(list(group))
+        if plain and at - begin > 2 * few:
             # At the end of a screenful of lines the cursor stands where lines push up what is there.
-            draw(_joined([*waiting, *some[: canvas.lines]]))
-            waiting, some = [], some[canvas.lines :]
+            head = begin + canvas.lines
+            draw(_joined([*waiting, *lines[begin:head]]))
+            waiting, begin = [], head
             if canvas.rolls:
-                some = _without_gone(canvas, draw, some)
-        waiting += some
+                begin = _roll(canvas, draw, lines, bare, head, at)
+        waiting += lines[begin:at]
     draw(_joined(waiting) + rest)
+
+
+def _is_plain(line: str) -> bool:
+    return line.isprintable() and (line.isascii() or _NARROW.fullmatch(line) is not None)
 
 
 def _joined(lines: list[str]) -> str:
     return "".join(f"{line}{_LINE_END}" for line in lines)
 
 
-def _without_gone(canvas: Canvas, draw: Callable[[str], None], lines: list[str]) -> list[str]:
-    """The lines that have still to be drawn once all before them has rolled away."""
-    first, height = len(lines), 0
+def _roll(canvas: Canvas, draw: Callable[[str], None], lines: list[str], bare: list[str], begin: int, end: int) -> int:
+    """Has the lines from `begin` on roll away; the first of those that have still to be drawn."""
+    first, height = end, 0
     while height < canvas.lines - 1:
         first -= 1
-        height += max(1, -(-len(_COLOURS.sub("", lines[first])) // canvas.columns))
-    gone = lines[:first]
-    canvas.roll(piece for line in gone for piece in _rows(_COLOURS.sub("", line), canvas.columns))
-    draw("".join(_left_behind(gone)))
-    return lines[first:]
+        height += max(1, -(-len(bare[first]) // canvas.columns))
+    canvas.roll(row for line in bare[begin:first] for row in _rows(line, canvas.columns))
+    draw("".join(_left_behind(lines[begin:first])))
+    return first
 
 
 def _rows(line: str, columns: int) -> Iterator[str]:

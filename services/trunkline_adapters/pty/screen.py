@@ -7,6 +7,7 @@ their terminal.
 import contextlib
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import pyte
@@ -19,6 +20,8 @@ from trunkline_adapters.pty.rolling import roll
 _HELD: Final = 64 * 1024
 """Characters of a control string without an end that are kept; what is longer is dropped."""
 _PASTE: Final = 2004 << 5
+_MOST: Final = 2 * 1024 * 1024
+"""Characters that wait at most."""
 
 _C1: Final = dict.fromkeys(range(0x80, 0xA0))
 _TAKEN_OUT: Final = re.compile(
@@ -32,6 +35,8 @@ _TAKEN_OUT: Final = re.compile(
     r"|\x1b(?=\x1b)"
 )
 _UNFINISHED: Final = re.compile(r"\x1b+(?:\[[0-?]*[ -/]*|[PX^_\]][^\x1b\x07]*\x1b?)?\Z")
+_QUESTION: Final = re.compile(r"\x1b(?:\[[0-?]*[cn]|\][0-9;]*\?|Z|[\[\]0-9;?>=]*\Z)")
+"""What a program may wait to be answered, or the beginning of it."""
 _SUB: Final = re.compile(r"(?<=\d):[0-9:]*")
 _TRUE_COLOUR: Final = re.compile(r"\b([34]8):2:[0-9]*:(\d+):(\d+):(\d+)")
 _PALETTE: Final = re.compile(r"\b([34]8):5:(\d+)")
@@ -42,28 +47,49 @@ _FLAGS: Final = ("bold", "italics", "underscore", "strikethrough", "reverse", "b
 
 
 class Screen:
-    """`feed` text; `text` is what stands on it. `answers` are what the program waits to read, until they are taken."""
+    """`feed` text; `text` is what stands on it. `answers` are what the program waits to read, until they are taken.
+
+    Text is drawn only once somebody looks: of what a flood prints most has rolled by until then.
+    """
 
     def __init__(self, columns: int, rows: int) -> None:
-        self._canvas = Canvas(columns, rows)
-        self._stream = pyte.Stream(cast("pyte.Screen", _Guarded(self._canvas)))
+        self._own = Canvas(columns, rows)
+        self._stream = pyte.Stream(cast("pyte.Screen", _Guarded(self._own)))
+        self._waiting: list[str] = []
+        self._waits = 0
         self._held = ""
         self._answers: list[str] = []
         self._lines: list[str] = [""] * rows
-        self.title = ""
+        self._title = ""
+
+    @property
+    def _canvas(self) -> Canvas:
+        """With all that was fed."""
+        if self._waiting:
+            text = "".join(self._waiting)
+            self._waiting.clear()
+            self._waits = 0
+            self._draw(text)
+        return self._own
+
+    @property
+    def title(self) -> str:
+        self._canvas  # noqa: B018  # what waits may set it
+        return self._title
 
     @property
     def columns(self) -> int:
-        return self._canvas.columns
+        return self._own.columns
 
     @property
     def rows(self) -> int:
-        return self._canvas.lines
+        return self._own.lines
 
     @property
     def cursor(self) -> tuple[int, int]:
         """Column and row, from 0."""
-        return min(self._canvas.cursor.x, self.columns - 1), self._canvas.cursor.y
+        canvas = self._canvas
+        return min(canvas.cursor.x, self.columns - 1), canvas.cursor.y
 
     @property
     def pastes(self) -> bool:
@@ -81,7 +107,13 @@ class Screen:
         return self.top + self.cursor[1]
 
     def feed(self, text: str) -> None:
-        """Draws what the program has printed; a sequence that is not whole waits for the rest."""
+        """Takes what the program has printed; a sequence that is not whole waits for the rest."""
+        self._waiting.append(text)
+        self._waits += len(text)
+        if self._waits > _MOST or self._held or _QUESTION.search(text) is not None:
+            self._canvas  # noqa: B018  # draws
+
+    def _draw(self, text: str) -> None:
         text = self._held + text.translate(_C1)
         self._held = ""
         if (cut := _UNFINISHED.search(text)) is not None:
@@ -89,9 +121,9 @@ class Screen:
             text = text[: cut.start()]
         # Whatever a program prints, the session goes on.
         with contextlib.suppress(Exception):
-            roll(self._canvas, self._stream.feed, _TAKEN_OUT.sub(self._replace, text))
-        self._answers += self._canvas.answers
-        self._canvas.answers.clear()
+            roll(self._own, self._stream.feed, _TAKEN_OUT.sub(self._replace, text))
+        self._answers += self._own.answers
+        self._own.answers.clear()
 
     def resize(self, columns: int, rows: int) -> None:
         self._canvas.resize(rows, columns)
@@ -132,7 +164,7 @@ class Screen:
             if not cells:
                 continue
             for column in sorted(cells):
-                if column < self.columns and (style := _style(cells[column])):
+                if column < self.columns and (style := _style(cells[column][1:])):
                     last = runs[-1] if runs else None
                     if last and last[0] == row and last[1] + last[2] == column and last[3] == style:
                         last[2] += 1
@@ -140,9 +172,14 @@ class Screen:
                         runs.append([row, column, 1, style])
         return runs
 
-    def paint(self, history: int = 0) -> str:
-        """What a terminal of this size has to print to look like this one; first `history` of the lines that have scrolled away."""
-        return paint(self._canvas, self.title, history)
+    def paint(self, history: int = 0, above: list[str] | None = None) -> str:
+        """What a terminal of this size has to print to look like this one: first `above`, else `history` of the lines that have
+        scrolled away.
+        """
+        canvas = self._canvas
+        if above is None:
+            above = list(canvas.scrolled)[-history:] if history > 0 else []
+        return paint(canvas, self._title, above)
 
     def _replace(self, found: re.Match[str]) -> str:
         if (sgr := found["sgr"]) is not None:
@@ -153,11 +190,14 @@ class Screen:
             if rest == "?" and code in _COLOURS:
                 self._answers.append(f"\x1b]{code};{_COLOURS[code]}\x1b\\")
             elif code in {"0", "2"}:
-                self.title = rest[:200]
+                self._title = rest[:200]
         return ""
 
 
-def _style(cell: Char) -> dict[str, Any]:
+@lru_cache(maxsize=1024)
+def _style(look: tuple[str | bool, ...]) -> dict[str, Any]:
+    """Of a cell without what stands in it."""
+    cell = Char("", *look)  # pyright: ignore[reportArgumentType]  # its own fields
     style: dict[str, Any] = {name: True for name in _FLAGS if getattr(cell, name)}
     if cell.fg != "default":
         style["fg"] = cell.fg

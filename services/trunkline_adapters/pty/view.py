@@ -9,9 +9,18 @@ from trunkline_wire.turn import TerminalOpened, TerminalScreen
 
 SHOW_EVERY_S: Final = 0.1
 """Seconds between two screens that are streamed."""
+MUCH: Final = 16 * 1024
+"""Characters that make a flood: most of what is printed then is gone before anybody could read it."""
+FLOODED_S: Final = 0.25
+"""Seconds between two looks, and two screens, in a flood."""
 RECORDING_LIMIT: Final = 1024 * 1024
 """Characters of the recording after which it is told in mid-turn."""
 _LAST_LINES: Final = 40
+
+
+def paced(usual: float, printed: int) -> float:
+    """Seconds to wait, given what was printed meanwhile."""
+    return FLOODED_S if printed > MUCH else usual
 
 
 class View:
@@ -23,13 +32,13 @@ class View:
         self._cast = Cast()
         self._shown_at = -SHOW_EVERY_S
         self._shown: tuple[str, tuple[int, int]] | None = None
-        self._fresh = False
-        """The screen is not streamed yet as it is."""
+        self._fresh = 0
+        """Characters that were printed since a screen was streamed."""
 
     @property
     def due(self) -> float | None:
         """When the screen is to be streamed."""
-        return self._shown_at + SHOW_EVERY_S if self._fresh else None
+        return self._shown_at + paced(SHOW_EVERY_S, self._fresh) if self._fresh else None
 
     @property
     def recorded(self) -> int:
@@ -48,7 +57,7 @@ class View:
     def printed(self, at: float, data: str) -> None:
         self._record(at, "o", data)
         self.screen.feed(data)
-        self._fresh = True
+        self._fresh += max(1, len(data))
 
     def typed(self, at: float, data: str) -> None:
         self._record(at, "i", data)
@@ -60,9 +69,9 @@ class View:
 
     def show(self, at: float) -> list[Out]:
         """The screen as it is, for those who watch, if it is time for that."""
-        if not self._fresh or at < self._shown_at + SHOW_EVERY_S:
+        if not self._fresh or at < self._shown_at + paced(SHOW_EVERY_S, self._fresh):
             return []
-        self._fresh, self._shown_at = False, at
+        self._fresh, self._shown_at = 0, at
         now = (self.screen.text, self.screen.cursor)
         if now == self._shown:
             return []

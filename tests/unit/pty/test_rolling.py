@@ -64,7 +64,14 @@ def test_a_flood_is_kept_as_lines_that_have_scrolled_away() -> None:
     assert screen.attributes()[0] == [0, 0, 8, {"fg": "magenta"}]
 
 
-@given(st.lists(st.one_of(st.text(st.sampled_from("abc ~"), max_size=40), st.sampled_from(["\x1b[?7l", "\x1b[?7h", "\r", "\n", "\x1b[5G"]))))
+@given(
+    st.lists(
+        st.one_of(
+            st.text(st.sampled_from("abc ~"), max_size=40),
+            st.sampled_from(["\x1b[?7l", "\x1b[?7h", "\r", "\n", "\x1b[5G"]),
+        )
+    )
+)
 def test_plain_text_is_drawn_as_pyte_draws_it(pieces: list[str]) -> None:
     ours, theirs = Screen(COLUMNS, ROWS), pyte.Screen(COLUMNS, ROWS)
     stream = pyte.Stream(theirs)
@@ -73,3 +80,10 @@ def test_plain_text_is_drawn_as_pyte_draws_it(pieces: list[str]) -> None:
         stream.feed(piece)
     assert ours.text == "\n".join(line.rstrip() for line in theirs.display).rstrip("\n")
     assert ours.cursor == (min(theirs.cursor.x, COLUMNS - 1), theirs.cursor.y)
+
+
+def test_much_text_that_asks_its_terminal_is_answered_at_once() -> None:
+    screen = Screen(20, 4)
+    screen.feed("x" * 20_000 + "\r\n\x1b[6")
+    screen.feed("n" + "y" * 20_000)
+    assert screen.take_answers() == "\x1b[4;1R"

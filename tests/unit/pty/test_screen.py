@@ -95,6 +95,21 @@ def test_a_smaller_size_cuts_from_the_top() -> None:
     assert (screen.text, screen.columns, screen.rows) == ("three\nfour", 10, 2)
 
 
+def test_a_smaller_size_takes_the_empty_rows_first() -> None:
+    screen = shown("one\r\ntwo\r\n", rows=6)
+    screen.resize(20, 3)
+    assert (screen.text, screen.cursor, screen.top) == ("one\ntwo", (0, 2), 0)
+    screen.resize(20, 2)
+    assert (screen.text, screen.cursor, screen.since(0)) == ("two", (0, 1), ["one", "two", ""])
+
+
+def test_a_smaller_size_keeps_the_line_of_the_cursor_behind_the_alternate_screen() -> None:
+    screen = shown("one\r\ntwo\r\nthree\x1b[?1049hother", rows=4)
+    screen.resize(20, 2)
+    screen.feed("\x1b[?1049l!")
+    assert screen.text == "two\nthree!"
+
+
 SEQUENCES = st.sampled_from(
     [
         "\x1b[",
