@@ -79,6 +79,10 @@ class AgentProcess(ABC):
     def chunks(self) -> AsyncIterator[bytes]:
         """The output as it comes, for programs that print no lines of a protocol; ends as `lines` does."""
 
+    def read_ahead(self, limit: int) -> None:
+        """Lets at most about `limit` bytes wait to be read here, where it is up to us: what waits comes late."""
+        del limit
+
     @abstractmethod
     def taken(self) -> None:
         """What `lines` has given last is translated: what is written from now on stands behind it.

@@ -14,7 +14,7 @@ from trunkline_agentkit.endings import died, leftovers
 from trunkline_agentkit.intake import Cause, Intake, Lines
 from trunkline_agentkit.memory import MAX_STARTS, NO_START
 from trunkline_agentkit.pen import Pen
-from trunkline_agentkit.protocol import BackendAdapter, Start, Witness
+from trunkline_agentkit.protocol import BackendAdapter, BackendSession, Start, Witness
 from trunkline_agentkit.redact import redact
 from trunkline_agentkit.rules import OUTCOME_UNKNOWN
 from trunkline_agentkit.running import Running, Starter
@@ -68,6 +68,8 @@ class AgentLife:
         self._expected: dict[str, Expected] = {}
         self._changed = asyncio.Event()
         self._retired = False
+        self.on_agent: Callable[[BackendSession | None], None] = lambda _: None
+        """Is told of each agent that begins to run, and with None that it is gone."""
         self.agent: Running | None = None
         self.active = asyncio.get_running_loop().time()
         """Loop time of the last sign of life: of the agent, or of someone who wants something of it."""
@@ -171,6 +173,7 @@ class AgentLife:
     def _follow_from_now(self, agent: Running) -> None:
         metrics.AGENTS.labels(self._adapter.name).inc()
         self.touch()
+        self.on_agent(agent.session)
         name = self._pen.memory.session.session
         # An agent outlives the prompt that started it, and is no part of that prompt's trace.
         apart = contextvars.Context()
@@ -254,6 +257,7 @@ class AgentLife:
         finally:
             metrics.AGENTS.labels(self._adapter.name).dec()
             self.agent = None
+            self.on_agent(None)
             self._expected.clear()
             self._spans.end()
             self._changed.set()

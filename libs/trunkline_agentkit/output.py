@@ -22,6 +22,7 @@ class Output:
         self._last_moment: asyncio.TimerHandle | None = None
         self._exited = self._ended = self._paused = False
         self.pipe: asyncio.ReadTransport | None = None
+        self.limit = LIMIT
 
     async def read(self) -> bytes:
         """The next piece; nothing at the end of the output, or when none comes after the program has ended."""
@@ -39,7 +40,7 @@ class Output:
             return b""
         chunk = self._chunks.popleft()
         self._size -= len(chunk)
-        if self._paused and self._size <= LIMIT // 2 and self.pipe is not None:
+        if self._paused and self._size <= self.limit // 2 and self.pipe is not None:
             self._paused = False
             self.pipe.resume_reading()
         return chunk
@@ -47,7 +48,7 @@ class Output:
     def feed(self, chunk: bytes) -> None:
         self._chunks.append(chunk)
         self._size += len(chunk)
-        if self._size > LIMIT and not self._paused and self.pipe is not None:
+        if self._size > self.limit and not self._paused and self.pipe is not None:
             self._paused = True
             self.pipe.pause_reading()
         self._wake()

@@ -29,6 +29,7 @@ from trunkline_agentkit.redact import redact
 from trunkline_agentkit.running import Starter
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.survivor import incarnation_of
+from trunkline_agentkit.terminal import TerminalHost
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
@@ -92,6 +93,11 @@ class SessionOwner:
             bus, self._pen, writer, self._life, effects, effect_within=settings.effect_within, clock=clock
         )
         self._answers = Answers(bus, self._pen, writer, self._life, asks)
+        self._terminal: TerminalHost | None = None
+        if adapter.capabilities.terminal:
+            life = self._life
+            self._terminal = TerminalHost(bus, self.session, ensure=life.ensure, touch=life.touch)
+            life.on_agent = self._terminal.use
 
     @property
     def session(self) -> str:
@@ -146,6 +152,8 @@ class SessionOwner:
                 group.create_task(work)
                 for work in (self._orders.run(), self._answers.run(), self._watch_clock(), self._watch_writer())
             ]
+            if self._terminal is not None:
+                tasks.append(group.create_task(self._terminal.run()))
             end = await self._end
             for task in tasks:
                 task.cancel()

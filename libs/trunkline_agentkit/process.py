@@ -85,6 +85,10 @@ class _Piped(AgentProcess):
         while chunk := await self._output.read():
             yield chunk
 
+    def read_ahead(self, limit: int) -> None:
+        """Lets at most about `limit` bytes wait to be read here (2 MB without it): what waits comes late."""
+        self._output.limit = limit
+
     def open_gate(self) -> None:
         """Lets the program run, once it is registered."""
         self._leash.open_gate()

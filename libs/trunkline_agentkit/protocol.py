@@ -4,7 +4,7 @@ An adapter knows one agent's protocol. It starts the agent with `Start.launch`, 
 means (`Native`), and does what it is asked. Its `Translator` is pure, so that recordings can be translated without an agent.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -250,6 +250,37 @@ class Witness(Protocol):
 
     def received(self, command: str) -> bool:
         """Whether the prompt that this command brought was written to the agent."""
+        ...
+
+
+@runtime_checkable
+class Terminal(Protocol):
+    """A session whose agent has a terminal, at which people may look and type. Its capabilities say `terminal`."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        ...
+
+    @property
+    def writable(self) -> bool: ...
+
+    def follow(self, shows: Callable[[bytes], None] | None) -> None:
+        """From now on `shows` gets what is printed, as UTF-8, in the step of the loop in which it was read."""
+        ...
+
+    async def paint(self, history: int, place: Callable[[bytes], None]) -> None:
+        """Hands to `place`, once, what a terminal of this size has to print to look like this one: what `shows` gets next
+        follows from it. `history` lines that have scrolled away come first.
+        """
+        ...
+
+    async def type(self, keys: str) -> None:
+        """Raises TrunklineError `agent_failed` when nobody takes keys any more, `unsupported` where none may be typed."""
+        ...
+
+    async def resize(self, columns: int, rows: int) -> None:
+        """Raises what `type` raises."""
         ...
 
 

@@ -52,6 +52,9 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "crash_loop": ErrorCode(_S.BAD_GATEWAY, "The agent ended three times before it was ready."),
     "ownership_flapping": ErrorCode(_S.CONFLICT, "Three workers claimed the session within five minutes."),
     "fenced": ErrorCode(_S.CONFLICT, "Another worker owns the session now."),
+    # terminals
+    "no_terminal": ErrorCode(_S.NOT_FOUND, "The session has no terminal, or nobody holds it at the moment."),
+    "terminal_taken": ErrorCode(_S.CONFLICT, "Somebody else types in the terminal; it can be taken over."),
     # asks
     "unknown_ask": ErrorCode(_S.NOT_FOUND, "There is no ask of this id."),
     "already_decided": ErrorCode(_S.CONFLICT, "Another answer was first."),

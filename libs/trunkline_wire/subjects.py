@@ -46,6 +46,9 @@ ALL_OF_AGENTS: Final = "trunk.ev.*.*.agent.>"
 ALL_FACTS: Final = "trunk.ev.*.*.agent.fact"
 ALL_ASKS: Final = "trunk.ev.*.*.agent.ask"
 ALL_PERMISSIONS: Final = "trunk.ev.*.*.permission"
+ALL_TERMINALS_OUT: Final = "trunk.term.*.out.*"
+ALL_TERMINALS_IN: Final = "trunk.term.*.in"
+ALL_TERMINALS_CTL: Final = "trunk.term.*.ctl"
 
 HEADER_ID: Final = "Trunk-Id"
 HEADER_TYPE: Final = "Trunk-Type"
@@ -100,6 +103,24 @@ def host(host: str, method: str) -> str:
 
 def system(kind: str) -> str:
     return f"trunk.sys.{check_token(kind)}"
+
+
+def terminal_out(session: str, viewer: str) -> str:
+    """The live bytes of a session's terminal for one program that hands them on, most often a gateway."""
+    return f"trunk.term.{check_id(session, 'ses')}.out.{check_token(viewer)}"
+
+
+def terminals_out(viewer: str) -> str:
+    """Those of all sessions."""
+    return f"trunk.term.*.out.{check_token(viewer)}"
+
+
+def terminal_in(session: str) -> str:
+    return f"trunk.term.{check_id(session, 'ses')}.in"
+
+
+def terminal_ctl(session: str) -> str:
+    return f"trunk.term.{check_id(session, 'ses')}.ctl"
 
 
 def dead_letter(service: str) -> str:

@@ -24,6 +24,7 @@ from trunkline_wire.session import Capabilities, SessionOptions
 CAPABILITIES: Final = Capabilities(
     interrupt=True,
     permissions=True,
+    terminal=True,
     heuristic=("turns", "messages", "interrupt", "permissions"),
     hold=("child", "detached", "tmux"),
     options=("model", "native"),

@@ -17,9 +17,15 @@ from typing import Any
 
 from ptyprocess import PtyProcess
 
-_GATHER_S = 0.04
+_GATHER_S = 0.02
 """Seconds for which output is gathered into one message, so that a screen is not drawn for every byte."""
+_ECHO_S = 0.2
+"""Seconds behind keys in which what is printed goes out as it comes: somebody waits to see it."""
 _LARGEST = 64 * 1024
+_UNREAD = 256 * 1024
+"""Bytes of messages that may wait to be read, above which the program waits."""
+_UNTYPED = 1024 * 1024
+"""Bytes that may wait for the program to take them; more keys are refused."""
 _LAST_WORDS_S = 0.3
 """Seconds that output may still come once the program has ended: a descendant may hold the terminal for ever."""
 _INPUT, _OUTPUT = 0, 1
@@ -35,9 +41,13 @@ class Bridge:
         self._heard = b""
         self._typed = bytearray()
         """What the program has not taken yet."""
+        self._typed_at = -_ECHO_S
+        self._said = bytearray()
+        """What nobody has read yet."""
         self._hung_up = False
         self._over = False
         os.set_blocking(self._fd, False)
+        os.set_blocking(_OUTPUT, False)
         self._say("opened", columns=columns, rows=rows, command=terminal.argv, pid=terminal.pid)
 
     def run(self) -> None:
@@ -50,33 +60,42 @@ class Bridge:
                 self._read()
         self._terminal.wait()
         self._say("exit", code=self._terminal.exitstatus, signal=self._terminal.signalstatus)
+        while self._said:
+            select.select([], [_OUTPUT], [])
+            self._tell()
 
     def _step(self) -> None:
-        sources = [self._fd, self._wakeup] + ([] if self._hung_up else [_INPUT])
-        readable, writable, _ = select.select(sources, [self._fd] if self._typed else [], [])
+        sources = [self._wakeup] + ([] if self._hung_up else [_INPUT])
+        if len(self._said) < _UNREAD:
+            sources.append(self._fd)
+        sinks = ([self._fd] if self._typed else []) + ([_OUTPUT] if self._said else [])
+        readable, writable, _ = select.select(sources, sinks, [])
         if self._wakeup in readable:
             os.read(self._wakeup, 4096)
         if _INPUT in readable:
             self._hear()
-        if writable:
+        if self._fd in writable:
             self._type()
+        if _OUTPUT in writable:
+            self._tell()
         if self._fd in readable:
             self._read()
 
     def _read(self) -> None:
         data = bytearray()
-        deadline = time.monotonic() + _GATHER_S
+        begun = time.monotonic()
+        deadline = begun + (_GATHER_S if begun - self._typed_at > _ECHO_S else 0)
         while len(data) < _LARGEST:
             try:
-                piece = os.read(self._fd, _LARGEST)
+                data += os.read(self._fd, _LARGEST)
+                continue
             except BlockingIOError:
-                piece = b""
+                pass
             except OSError:  # nobody has the terminal open any more
                 self._over = True
                 break
-            data += piece
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._fd], [], [], left)[0]:
+            if left <= 0 or _INPUT in select.select([self._fd, _INPUT], [], [], left)[0]:
                 break
         if text := self._decoder.decode(bytes(data), final=self._over):
             self._say("output", data=text)
@@ -97,7 +116,13 @@ class Bridge:
     def _obey(self, message: dict[str, Any]) -> None:
         match message["type"]:
             case "input":
-                self._typed += message["data"].encode(errors="replace")
+                self._typed_at = time.monotonic()
+                data = message["data"].encode(errors="replace")
+                if len(self._typed) + len(data) > _UNTYPED:
+                    self._say("refused", line="the program takes no keys")
+                else:
+                    self._typed += data
+                    self._type()
             case "resize":
                 self._terminal.setwinsize(int(message["rows"]), int(message["columns"]))
             case _:
@@ -120,9 +145,15 @@ class Bridge:
 
     def _say(self, type: str, **fields: Any) -> None:
         message = {"type": type, "at": round(time.monotonic() - self._begin, 4), **fields}
-        data = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
-        while data:
-            data = data[os.write(_OUTPUT, data) :]
+        self._said += json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+        self._tell()
+
+    def _tell(self) -> None:
+        try:
+            while self._said:
+                del self._said[: os.write(_OUTPUT, self._said)]
+        except BlockingIOError:
+            pass
 
 
 def _child_ended(_number: int, _frame: object) -> None:

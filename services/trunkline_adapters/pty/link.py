@@ -3,15 +3,18 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from trunkline_adapters.pty.control import PLACE, Asked, Control, keys
 from trunkline_adapters.pty.tmux import Server
-from trunkline_agentkit import AgentProcess, Exit, decode_line
+from trunkline_agentkit import AgentProcess, Exit, decode_line, unsupported
 from trunkline_agentkit.fields import Obj, text
 from trunkline_wire import TrunklineError
+
+_READ_AHEAD: Final = 256 * 1024
+"""Bytes of the bridge's that wait to be read: what a flood's viewers see is not much older than that."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,14 @@ class Link(Protocol):
         """Types keys, and waits for nothing. Raises TrunklineError `agent_failed` when nobody takes them any more."""
         ...
 
+    async def resize(self, columns: int, rows: int) -> None:
+        """Raises TrunklineError `unsupported` where the terminal is somebody else's."""
+        ...
+
+    async def history(self, lines: int) -> list[str] | None:
+        """The last of the lines that have scrolled away, with their colours; None where only the screen knows."""
+        ...
+
     async def close(self, grace: float) -> Exit:
         """Ends the program, if it is ours."""
         ...
@@ -54,6 +65,7 @@ class BridgeLink:
 
     def __init__(self, process: AgentProcess) -> None:
         self.process = process
+        process.read_ahead(_READ_AHEAD)
 
     async def heard(self) -> AsyncIterator[Heard]:
         async for line in self.process.lines():
@@ -62,6 +74,12 @@ class BridgeLink:
 
     def put(self, message: Obj) -> None:
         self.process.put_line(message)
+
+    async def resize(self, columns: int, rows: int) -> None:
+        await self.process.write_line({"type": "resize", "columns": columns, "rows": rows})
+
+    async def history(self, lines: int) -> list[str] | None:  # noqa: ARG002  # the protocol's signature
+        return None
 
     async def close(self, grace: float) -> Exit:
         return await self.process.close(grace)
@@ -106,6 +124,14 @@ class TmuxLink:
     def put(self, message: Obj) -> None:
         for command in keys(self._control.pane, text(message, "data") or ""):
             self._ask("nothing", command)
+
+    async def resize(self, columns: int, rows: int) -> None:
+        if self._server.held is None:
+            raise unsupported("terminal", "a tmux session of your own is not resized: resize it where you use it")
+        self._ask("nothing", f"resize-window -t ={self._server.session}: -x {columns} -y {rows}")
+
+    async def history(self, lines: int) -> list[str] | None:
+        return await self._server.history(lines)
 
     async def close(self, grace: float) -> Exit:
         await self._server.end()

@@ -99,7 +99,7 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return Capabilities(
             interrupt=True,
             permissions=bool(self.dialogs),
-            terminal=False,
+            terminal=True,
             heuristic=heuristic,
             options=("model", "native") if self.model else ("native",),
         )

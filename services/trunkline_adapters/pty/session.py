@@ -81,6 +81,7 @@ class PtySession(ConfigurableBase):
         self._news = asyncio.Event()
         self._heard = asyncio.get_running_loop().time()
         """Loop time of the last message."""
+        self._shows: Callable[[bytes], None] | None = None
         self._exit: Exit | None = None
         self._closing = False
         self._tasks = [
@@ -141,6 +142,36 @@ class PtySession(ConfigurableBase):
                 await self._end(await self._link.abandon())
         return self._exit or Exit()
 
+    # The terminal, for those who look at it and type there
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self._translator.screen.columns, self._translator.screen.rows
+
+    @property
+    def writable(self) -> bool:
+        return self._writable
+
+    def follow(self, shows: Callable[[bytes], None] | None) -> None:
+        self._shows = shows
+
+    async def paint(self, history: int, place: Callable[[bytes], None]) -> None:
+        above = await self._link.history(history) if history > 0 else None
+        # Nothing is shown meanwhile, so the screen is the one at this very point of what is printed.
+        async with self._translating:
+            painted = await asyncio.to_thread(self._translator.screen.paint, history, above)
+            place(painted.encode(errors="replace"))
+
+    async def type(self, keys: str) -> None:
+        await self._type(keys, person=True)
+
+    async def resize(self, columns: int, rows: int) -> None:
+        if not self._process.running:
+            raise _gone()
+        if self._link.answers:
+            await self._tell(lambda at: native.resized(columns, rows, at))
+        await self._link.resize(columns, rows)
+
     async def _ask_to_leave(self, grace: float) -> None:
         if not self._profile.leave or not self._process.running or not self._translator.ready:
             return
@@ -188,10 +219,18 @@ class PtySession(ConfigurableBase):
         async with self._translating:
             if heard.messages:
                 self._heard = asyncio.get_running_loop().time()
+                self._show(heard.messages)
             await self._read_log()
             self._unread.keep(await asyncio.to_thread(understand, self._translator, heard))
             self._process.taken()
         self._news.set()
+
+    def _show(self, messages: list[Obj]) -> None:
+        if self._shows is None:
+            return
+        for message in messages:
+            if native.kind_of(message) == "output" and (data := text(message, "data")):
+                self._shows(data.encode(errors="replace"))
 
     async def _keep_time(self) -> None:
         """Tells the translator of time that has passed, and types prompts when the program waits for one."""

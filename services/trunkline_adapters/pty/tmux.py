@@ -80,6 +80,12 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
             await self.end()
             raise TrunklineError("agent_failed", f"tmux could not hold the program: {said or f'exit code {code}'}")
 
+    async def history(self, lines: int) -> list[str]:
+        """The last lines that have scrolled away, with their colours."""
+        command = ["capture-pane", "-p", "-e", "-S", str(-lines), "-E", "-1", "-t", f"={self.session}:"]
+        code, said = await _run([*self._command, *command])
+        return said.splitlines() if code == 0 else []
+
     async def runs(self) -> bool:
         return (await _run([*self._command, "has-session", "-t", f"={self.session}"]))[0] == 0
 

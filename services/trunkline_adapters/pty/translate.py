@@ -15,7 +15,7 @@ from trunkline_adapters.pty.infer import Asking, Watch
 from trunkline_adapters.pty.native import kind_of, time_of
 from trunkline_adapters.pty.profiles import Profile, profile_of
 from trunkline_adapters.pty.screen import Screen
-from trunkline_adapters.pty.view import RECORDING_LIMIT, View
+from trunkline_adapters.pty.view import RECORDING_LIMIT, View, paced
 from trunkline_agentkit.fields import Obj, strings, text, truth, whole
 from trunkline_agentkit.protocol import Context, Fact, Out, Piece
 from trunkline_agentkit.survivor import Survivor
@@ -33,7 +33,7 @@ from trunkline_wire.turn import (
 )
 from trunkline_wire.work import NativeMessage
 
-LOOKING: Final = Capabilities(heuristic=("turns",), options=("native",))
+LOOKING: Final = Capabilities(terminal=True, heuristic=("turns",), options=("native",))
 """Of a terminal in which nothing may be typed."""
 LOOK_EVERY_S: Final = 0.05
 """Seconds between two looks at what the screen says."""
@@ -76,8 +76,8 @@ class PtyTranslator:
         self._view = View(records=context.keep_native == "all")
         self._at = 0.0
         self._looked_at = -LOOK_EVERY_S
-        self._unseen = False
-        """The screen has changed since."""
+        self._unseen = 0
+        """Characters that were printed since."""
         self._typed = ""
         self._turn: Turn | None = None
         self._turns = 0
@@ -92,7 +92,7 @@ class PtyTranslator:
         self._watch = Watch(known)
 
     @property
-    def _screen(self) -> Screen:
+    def screen(self) -> Screen:
         return self._view.screen
 
     @property
@@ -116,13 +116,13 @@ class PtyTranslator:
 
     @property
     def pastes(self) -> bool:
-        return self._screen.pastes
+        return self.screen.pastes
 
     @property
     def due(self) -> float | None:
         """When something follows though the program prints nothing: then a `tick` has to be told."""
         times = (
-            self._looked_at + LOOK_EVERY_S if self._unseen else self._watch.due,
+            self._looked_at + paced(LOOK_EVERY_S, self._unseen) if self._unseen else self._watch.due,
             self._view.due,
         )
         return min((time for time in times if time is not None), default=None)
@@ -138,11 +138,11 @@ class PtyTranslator:
 
     def shows(self, said: str) -> bool:
         """Whether the end of a text stands on the screen, however its lines are broken."""
-        return ends_with(said, self._screen.text)
+        return ends_with(said, self.screen.text)
 
     def take_answers(self) -> str:
         """What the program waits to read from its terminal, once."""
-        return self._screen.take_answers()
+        return self.screen.take_answers()
 
     def keys_for(self, ask: str, decision: AskDecided) -> tuple[str, ...]:
         """The keys to be typed for a decision. Raises TrunklineError `unknown_ask`, `bad_answer`."""
@@ -215,7 +215,7 @@ class PtyTranslator:
             able = self._profile.capabilities if self._writable else LOOKING
             out.append(_fact(SessionInitialized(capabilities=able, native_session=self._attach)))
         self._view.printed(self._at, data)
-        self._unseen = True
+        self._unseen += max(1, len(data))
         self._look()
         if self._survivor is not None:
             out += self._take_up(self._survivor)
@@ -227,9 +227,9 @@ class PtyTranslator:
 
     def _look(self) -> None:
         """What the screen says now, if it is time to see that, or time has passed that makes a difference."""
-        if self._unseen and self._at >= self._looked_at + LOOK_EVERY_S:
-            self._unseen, self._looked_at = False, self._at
-            self._watch.see(self._at, self._screen.text, self._screen.title)
+        if self._unseen and self._at >= self._looked_at + paced(LOOK_EVERY_S, self._unseen):
+            self._unseen, self._looked_at = 0, self._at
+            self._watch.see(self._at, self.screen.text, self.screen.title)
         elif not self._unseen:
             self._watch.pass_time(self._at)
 
@@ -249,6 +249,9 @@ class PtyTranslator:
 
     def _input(self, message: Obj) -> list[Out]:
         data = text(message, "data") or ""
+        if truth(message, "person"):
+            # Not recorded: it may be a secret, and what is none shows as its echo.
+            return self._interrupt() if data == self._profile.interrupt else []
         self._view.typed(self._at, data)
         if truth(message, "reports"):
             return []
@@ -278,7 +281,7 @@ class PtyTranslator:
 
     def _begin(self, command: str | None) -> list[Out]:
         self._turns += 1
-        self._turn = Turn(line=self._screen.here, top=self._screen.top, said=plain(self._typed))
+        self._turn = Turn(line=self.screen.here, top=self.screen.top, said=plain(self._typed))
         self._typed = ""
         self._watch.restart(self._at)
         return [_fact(TurnStarted(number=self._turns), cause=command)]
@@ -292,7 +295,7 @@ class PtyTranslator:
             out.append(self._asked(settled))
         elif settled == "busy" and self._turn is None:
             self._turns += 1
-            self._turn = Turn(line=self._screen.here, top=self._screen.top, said="")
+            self._turn = Turn(line=self.screen.here, top=self.screen.top, said="")
             out.append(_fact(TurnStarted(number=self._turns, trigger="other")))
         elif settled == "prompt" and self._turn is not None:
             out += self._end(self._turn)
@@ -350,7 +353,7 @@ class PtyTranslator:
 
     def _said(self, turn: Turn) -> str:
         """What was printed since the turn began."""
-        screen = self._screen
+        screen = self.screen
         return answer(screen.since(turn.top), screen.since(turn.line), turn.said, self._profile.noise)
 
     def _failure(self, said: str) -> ErrorInfo | None:
