@@ -28,6 +28,7 @@ from trunkline_gateway.hub import Hub
 from trunkline_gateway.listen import announced, tcp_socket, unix_socket
 from trunkline_gateway.presence import Presence
 from trunkline_gateway.settings import GatewaySettings
+from trunkline_gateway.terminals import Terminals
 from trunkline_gateway.tokens import Tokens, cursor_secret
 from trunkline_gateway.workers import Workers
 from trunkline_service import Service
@@ -76,10 +77,11 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
         Audit(requests),
     )
     presence = Presence(bus)
+    terminals = Terminals(bus)
     watched = (tokens.records, devices.records, workers.records, presence.records)
     bus.capacity.watch(bus.js_read)
     async with AsyncExitStack() as stack:
-        parts = Parts([part.run() for part in (directory, audit, *watched)])
+        parts = Parts([part.run() for part in (directory, audit, terminals, *watched)])
         stack.push_async_callback(parts.stop)
         for ready in (directory.ready, *(records.ready for records in watched)):
             await _first(ready.wait(), parts.failed())
@@ -100,6 +102,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             workers=workers,
             audit=audit,
             requests=requests,
+            terminals=terminals,
         )
         access = Access(settings, tokens, audit, bus.log_id)
         routes = Routes(gateway, access)

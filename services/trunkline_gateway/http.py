@@ -17,10 +17,11 @@ from trunkline_gateway.page import PATHS, asset
 from trunkline_gateway.registry import Params, read_params
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.sse import EventStream
+from trunkline_gateway.terminal_ws import TerminalConnection
 from trunkline_gateway.ws import Connection
 from trunkline_wire import TrunklineError, encode, replace_lone_surrogates
 
-Client = Connection | EventStream
+Client = Connection | EventStream | TerminalConnection
 
 GOING_AWAY: Final = 1001
 POLICY: Final = 1008
@@ -55,6 +56,7 @@ class Routes:
     def application(self) -> web.Application:
         app = web.Application(middlewares=[self._access.middleware], client_max_size=self._gateway.settings.max_frame)
         app.router.add_get("/ws", self._on_ws)
+        app.router.add_get("/ws/terminal/{session}", self._on_terminal)
         app.router.add_get("/api/v1/events", self._on_events)
         app.router.add_get("/api/v1/openapi.json", self._on_openapi)
         app.router.add_get("/api/v1/asyncapi.json", self._on_asyncapi)
@@ -68,6 +70,9 @@ class Routes:
 
     async def _on_ws(self, request: web.Request) -> web.StreamResponse:
         return await self._run(request, Connection)
+
+    async def _on_terminal(self, request: web.Request) -> web.StreamResponse:
+        return await self._run(request, TerminalConnection)
 
     async def _on_events(self, request: web.Request) -> web.StreamResponse:
         return await self._run(request, EventStream)

@@ -25,6 +25,11 @@ def role_for_verb(verb: str) -> Role:
     return VERBS.get(verb, "participant")
 
 
+def role_to_type(capabilities: Capabilities | None) -> Role:
+    """Who may type in a session's terminal: where its agent asks, keys are answers."""
+    return "approver" if capabilities is not None and capabilities.permissions else "participant"
+
+
 def role_for_session(options: SessionOptions, capabilities: Capabilities | None) -> Role:
     """Who may start a session with these options, by an adapter with these capabilities (None: not known)."""
     if any(getattr(options, name) for name in _OWNER):

@@ -1,4 +1,4 @@
-"""Text frames of RFC 6455 as a server writes them: unmasked, whole, many in one buffer."""
+"""Frames of RFC 6455 as a server writes them: unmasked, whole, many in one buffer."""
 
 import struct
 from collections.abc import Iterable
@@ -6,18 +6,25 @@ from typing import Final
 
 _TEXT: Final = 0x81
 """FIN and the opcode of text."""
+_BINARY: Final = 0x82
 
 
 def text_frames(payloads: Iterable[bytes]) -> bytes:
     """The frames of several text messages, ready to be written at once."""
     parts: list[bytes] = []
     for payload in payloads:
-        size = len(payload)
-        if size < 126:
-            parts.append(bytes((_TEXT, size)))
-        elif size < 65536:
-            parts.append(struct.pack("!BBH", _TEXT, 126, size))
-        else:
-            parts.append(struct.pack("!BBQ", _TEXT, 127, size))
-        parts.append(payload)
+        parts += (_head(_TEXT, len(payload)), payload)
     return b"".join(parts)
+
+
+def message_frame(payload: bytes, *, text: bool = False) -> bytes:
+    """The frame of one message."""
+    return _head(_TEXT if text else _BINARY, len(payload)) + payload
+
+
+def _head(kind: int, size: int) -> bytes:
+    if size < 126:
+        return bytes((kind, size))
+    if size < 65536:
+        return struct.pack("!BBH", kind, 126, size)
+    return struct.pack("!BBQ", kind, 127, size)

@@ -54,6 +54,15 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "session.set_thinking": ("participant", "session"),
     "session.unarchive": ("participant", "session"),
     "sign_in.link": ("owner", "never"),
+    "terminal.close": ("participant", "session"),
+    "terminal.input": ("participant", "session"),
+    "terminal.list": ("viewer", "itself"),
+    "terminal.open": ("participant", "session"),
+    "terminal.release": ("participant", "session"),
+    "terminal.resize": ("participant", "session"),
+    "terminal.screen": ("viewer", "session"),
+    "terminal.shell": ("owner", "session"),
+    "terminal.take": ("participant", "session"),
     "token.create": ("owner", "never"),
     "token.list": ("owner", "never"),
     "token.revoke": ("owner", "never"),
@@ -75,6 +84,10 @@ def test_every_method_needs_the_role_it_should() -> None:
         "device.register",
         "device.rename",
         "device.revoke",
+        "terminal.input",
+        "terminal.release",
+        "terminal.resize",
+        "terminal.take",
     }
     assert {name for name, method in ALL.items() if method.acts_as_person} == persons
 
