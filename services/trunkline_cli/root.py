@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "daemon": ("daemon:daemon", "Run Trunkline in the background: start, stop, status, logs, install."),
     "run": ("run:run", "Start a session with an agent and talk to it."),
     "attach": ("attach:attach", "Watch and steer a session, from any terminal."),
+    "terminal": ("terminal:terminal", "Sit down at the terminal of a session, live."),
     "acp": ("acp:acp", "Be an agent for editors: Zed, JetBrains, Neovim (Agent Client Protocol)."),
     "ls": ("ls:ls", "List sessions."),
     "send": ("send:send", "Send a prompt to a session."),

@@ -145,3 +145,44 @@ def test_attach_shows_what_is_open_and_everything_that_follows_through_a_gateway
     assert words == [str(number) for number in range(160)], "each word of the streamed text, once and in order"
     terminal.type("/detach\n")
     assert terminal.ended() == 0
+
+
+def test_two_people_at_the_terminal_of_a_program(up: Up, terminals: list[Terminal]) -> None:
+    session = up.ok("run", "pty", "--agent", "shell", "--cwd", str(up.home), "-d").strip()
+    terminals.append(first := Terminal(up, "terminal", session))
+    first.wait("you type here", 30)
+    first.type("echo fir''st\r")
+    first.wait("first")
+    terminals.append(second := Terminal(up, "terminal", session))
+    second.wait("first", 30)
+    second.type("not typed")
+    second.type("\x1dt")
+    second.wait("you type here")
+    first.wait("types now")
+    second.type("echo sec''ond\r")
+    second.wait("second")
+    first.wait("second")
+    assert "not typed" not in first.seen
+    second.type("\x1dd")
+    assert second.ended() == 0
+    assert "second" in up.ok("terminal", session, "--screen")
+
+    old = up.children()["gateway"].pid
+    kill(old)
+    first.wait("reconnecting")
+    first.wait("second", 40)
+    first.type("\x1dt")
+    first.wait("you type here", 30)
+    first.type("exit\r")
+    first.wait("the program does not run", 30)
+    up.ok("close", session)
+    first.type("\x1dd")
+    assert first.ended() == 0
+
+
+def test_whoever_has_no_terminal_hears_what_to_do(up: Up) -> None:
+    session = new_session(up, "say hello")
+    refused = up.spawn("terminal", session, "--screen")
+    assert refused.returncode == 1
+    assert "no_terminal" in refused.stderr
+    assert up.spawn("terminal", session, "--shell", "--read-only").stderr.startswith("error: unsupported: shells in")
