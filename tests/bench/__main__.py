@@ -10,7 +10,7 @@ import nats
 import uvloop
 from nats.aio.client import Client
 from rich.console import Console
-from tests.bench import appends, fanout, histories, idle, pipeline, projecting, reading, replay, updates
+from tests.bench import appends, fanout, histories, idle, pipeline, projecting, reading, replay, terminal, updates
 from tests.bench.report import Figure
 
 from trunkline_bus import topology
@@ -59,6 +59,7 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "pipeline": lambda: once(pipeline.measure),
     "fanout": lambda: once(fanout.measure),
     "updates": lambda: once(updates.measure),
+    "terminal": lambda: once(terminal.measure),
     "histories": lambda: once(histories.measure),
 }
 
