@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import acp
@@ -18,13 +19,13 @@ ACP = [sys.executable, "-m", "trunkline_cli", "acp"]
 DEMO = [*ACP, "--agent", "demo"]
 
 
-async def begin(one: Editor, up: Up) -> str:
-    return (await one.connection.new_session(cwd=str(up.home), mcp_servers=[])).session_id
+async def begin(one: Editor, project: Path) -> str:
+    return (await one.connection.new_session(cwd=str(project), mcp_servers=[])).session_id
 
 
-async def test_a_conversation(up: Up) -> None:
+async def test_a_conversation(up: Up, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         assert session.startswith("ses_")
         ended = await one.prompt(session, "slow 30")
         assert (ended.stop_reason, ended.usage.input_tokens, ended.usage.output_tokens) == ("end_turn", 10, 7)
@@ -51,18 +52,18 @@ async def test_a_conversation(up: Up) -> None:
         assert one.of("user_message_chunk") == []  # its own prompts the editor shows by itself
 
 
-async def test_an_editor_without_forms_answers_a_question_by_a_choice(up: Up) -> None:
+async def test_an_editor_without_forms_answers_a_question_by_a_choice(up: Up, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment, forms=False) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         await one.prompt(session, "question Go on?")
         ((call, options),) = one.asked
         assert (call.title, [option.name for option in options]) == ("Go on?", ["yes", "no", "Don't answer"])
         assert one.said() == 'You answered: {"Go on?": "yes"}'
 
 
-async def test_modes_and_models(up: Up) -> None:
+async def test_modes_and_models(up: Up, tmp_path: Path) -> None:
     async with editor([*DEMO, "--mode", "free"], up.environment) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         await one.prompt(session, "ask ls")
         assert one.asked == []
         options = {option.id: option for option in one.of("config_option_update")[-1].config_options}
@@ -76,7 +77,7 @@ async def test_modes_and_models(up: Up) -> None:
         await one.prompt(session, "ask ls")
         assert len(one.asked) == 1
         # The next session can be set before its agent has started.
-        new = await one.connection.new_session(cwd=str(up.home), mcp_servers=[])
+        new = await one.connection.new_session(cwd=str(tmp_path), mcp_servers=[])
         assert [option.id for option in new.config_options] == ["mode", "model"]
         changed = await one.connection.set_config_option(
             session_id=new.session_id, config_id="model", value="demo-large"
@@ -90,9 +91,9 @@ async def test_modes_and_models(up: Up) -> None:
         assert refused.value.code == -32602
 
 
-async def test_a_turn_that_fails_is_an_error_and_the_session_goes_on(up: Up) -> None:
+async def test_a_turn_that_fails_is_an_error_and_the_session_goes_on(up: Up, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         with pytest.raises(RequestError, match="out of paper"):
             await one.prompt(session, "fail out of paper")
         assert (await one.prompt(session, "say hello")).stop_reason == "end_turn"
@@ -104,9 +105,9 @@ async def test_a_turn_that_fails_is_an_error_and_the_session_goes_on(up: Up) -> 
         assert (refused.value.code, (refused.value.data or {})["code"]) == (-32602, "bad_directory")
 
 
-async def test_cancel_ends_the_turn_also_while_it_asks(up: Up) -> None:
+async def test_cancel_ends_the_turn_also_while_it_asks(up: Up, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment, None) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         running = asyncio.create_task(one.prompt(session, "slow 2000"))
         await one.until(lambda: bool(one.said()))
         await one.connection.cancel(session_id=session)
@@ -121,15 +122,15 @@ async def test_cancel_ends_the_turn_also_while_it_asks(up: Up) -> None:
         assert (await one.prompt(session, "say on")).stop_reason == "end_turn"
 
 
-async def test_a_dialog_that_the_editor_calls_off_ends_the_turn(up: Up) -> None:
+async def test_a_dialog_that_the_editor_calls_off_ends_the_turn(up: Up, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment, lambda _: None) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         assert (await one.prompt(session, "ask ls")).stop_reason == "cancelled"
 
 
-async def test_what_is_decided_in_a_browser_ends_the_editors_dialog(up: Up, browser: Client) -> None:
+async def test_what_is_decided_in_a_browser_ends_the_editors_dialog(up: Up, browser: Client, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment, None) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         asking = asyncio.create_task(one.prompt(session, "ask ls; say done"))
         await one.until(lambda: bool(one.asked))
         (ask,) = (await browser.call("ask.list", session=session))["asks"]
@@ -142,12 +143,12 @@ async def test_what_is_decided_in_a_browser_ends_the_editors_dialog(up: Up, brow
         assert [one["ask"] for one in decided] == [ask["ask"]]
 
 
-async def test_several_editors_and_a_browser_on_one_session(up: Up, browser: Client) -> None:
+async def test_several_editors_and_a_browser_on_one_session(up: Up, browser: Client, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment) as first:
-        session = await begin(first, up)
+        session = await begin(first, tmp_path)
         await first.prompt(session, "say one")
         async with editor([*ACP, "--session", session], up.environment) as second:
-            assert await begin(second, up) == session
+            assert await begin(second, tmp_path) == session
             await second.until(lambda: second.said() == "one")
             assert [u.content.text for u in second.of("user_message_chunk")] == ["say one"]
 
@@ -160,26 +161,26 @@ async def test_several_editors_and_a_browser_on_one_session(up: Up, browser: Cli
                 await each.until(lambda each=each: each.said() == "onetwothree")
                 assert [u.content.text for u in each.of("user_message_chunk")][-1] == "say three"
             with pytest.raises(RequestError) as refused:
-                await second.connection.load_session(cwd=str(up.home), session_id="ses_" + "0" * 32, mcp_servers=[])
+                await second.connection.load_session(cwd=str(tmp_path), session_id="ses_" + "0" * 32, mcp_servers=[])
             assert refused.value.code == -32002
 
 
-async def test_a_session_is_listed_loaded_resumed_and_let_go(up: Up, browser: Client) -> None:
+async def test_a_session_is_listed_loaded_resumed_and_let_go(up: Up, browser: Client, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         await one.prompt(session, "say hello; ask ls")
     # The editor is gone, the session goes on.
     await browser.call("session.prompt", session=session, text="ask rm")
     await eventually_asked(browser, session)
 
     async with editor(ACP, up.environment, None) as again:
-        listed = (await again.connection.list_sessions(cwd=str(up.home))).sessions
+        listed = (await again.connection.list_sessions(cwd=str(tmp_path))).sessions
         assert [(info.cwd, info.title) for info in listed if info.session_id == session] == [
-            (str(up.home), "say hello; ask ls")
+            (str(tmp_path), "say hello; ask ls")
         ]
         assert (await again.connection.list_sessions(cwd="/elsewhere")).sessions == []
 
-        loaded = await again.connection.load_session(cwd=str(up.home), session_id=session, mcp_servers=[])
+        loaded = await again.connection.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
         # All that is past was told before the answer, in order.
         assert [update.session_update for _, update in again.updates[:5]] == [
             "user_message_chunk",
@@ -198,7 +199,7 @@ async def test_a_session_is_listed_loaded_resumed_and_let_go(up: Up, browser: Cl
         await again.until(lambda: again.of("tool_call_update")[-1].status == "completed")
 
         told = len(again.updates)
-        resumed = await again.connection.resume_session(cwd=str(up.home), session_id=session, mcp_servers=[])
+        resumed = await again.connection.resume_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
         assert resumed.modes.current_mode_id == "ask"
         await again.prompt(session, "say more")
         assert [u.content.text for _, u in again.updates[told:] if u.session_update == "agent_message_chunk"] == [
@@ -214,7 +215,7 @@ async def test_a_session_is_listed_loaded_resumed_and_let_go(up: Up, browser: Cl
 
     await browser.call("session.close", session=session, wait=True)
     async with editor(ACP, up.environment) as last:
-        await last.connection.load_session(cwd=str(up.home), session_id=session, mcp_servers=[])
+        await last.connection.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
         assert last.said() == "hellomore"
         assert (await last.prompt(session, "history")).stop_reason == "end_turn"  # a prompt opens it again
         assert last.said() == "hellomoreprompts:4"
@@ -226,9 +227,9 @@ async def eventually_asked(browser: Client, session: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_nothing_is_lost_or_doubled_over_a_restart_of_the_gateway(up: Up) -> None:
+async def test_nothing_is_lost_or_doubled_over_a_restart_of_the_gateway(up: Up, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment, None) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         running = asyncio.create_task(one.prompt(session, "slow 60; ask ls; slow 5"))
         await one.until(lambda: len(one.said().split()) > 5)
         os.kill(up.state["children"]["gateway"]["pid"], signal.SIGKILL)
@@ -242,9 +243,9 @@ async def test_nothing_is_lost_or_doubled_over_a_restart_of_the_gateway(up: Up) 
         assert one.of("user_message_chunk") == []
 
 
-async def test_images_and_resources_reach_the_session(up: Up, browser: Client) -> None:
+async def test_images_and_resources_reach_the_session(up: Up, browser: Client, tmp_path: Path) -> None:
     async with editor(DEMO, up.environment) as one:
-        session = await begin(one, up)
+        session = await begin(one, tmp_path)
         await browser.subscribe(session, start="start")
         blocks: list[Any] = [
             acp.text_block("say seen"),
@@ -286,7 +287,7 @@ async def test_only_the_protocol_goes_to_the_standard_output(up: Up) -> None:
     assert b"not_understood" in err
 
 
-async def test_two_editors_at_once_bring_it_up(up: Up) -> None:
+async def test_two_editors_at_once_bring_it_up(up: Up, tmp_path: Path) -> None:
     environment = up.environment | {"TRUNKLINE_HOME": str(up.home / "second")}
     flags = ["--up", "--agent", "demo"]
     async with (
@@ -295,7 +296,7 @@ async def test_two_editors_at_once_bring_it_up(up: Up) -> None:
     ):
         try:
             for each in (first, second):
-                session = await begin(each, up)
+                session = await begin(each, tmp_path)
                 assert (await each.prompt(session, "say hello")).stop_reason == "end_turn"
             listed = (await first.connection.list_sessions()).sessions
             assert len(listed) == 2
