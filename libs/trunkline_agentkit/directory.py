@@ -6,7 +6,7 @@ import msgspec
 
 from trunkline_agentkit.memory import Memory
 from trunkline_agentkit.orders import first_prompt_id
-from trunkline_agentkit.survivor import Survivor, survivor_of
+from trunkline_agentkit.survivor import Survivor, incarnation_of, survivor_of
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import read, read_session
 from trunkline_bus.stored import Stored
@@ -20,7 +20,7 @@ class Folds(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unfinished(self) -> bool:
-        """Whether something began that nobody has ended: then the session needs an owner."""
+        """Whether something began that nobody has ended, a terminal too: then the session needs an owner."""
         state = self.memory.session
         if state.closed is not None:
             return bool(self.memory.commands.open)  # a `close` that was done, or a `resume` that was not
@@ -33,6 +33,7 @@ class Folds(msgspec.Struct, frozen=True, kw_only=True):
             or state.open_asks
             or self.memory.commands.open
             or state.condition not in {None, "stopped"}
+            or (state.interface == "terminal" and incarnation_of(state) is not None)
         )
 
 

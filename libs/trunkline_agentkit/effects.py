@@ -41,9 +41,14 @@ from trunkline_wire.turn import Delivery, MessageUser
 Closer = Callable[[str, str, Exit | None], Awaitable[None]]
 """Closes the session for good: command id, reason, how the agent ended."""
 
+HandsOver = Callable[[HandOver, str, Source | None], Awaitable[object]]
+"""Hands the session over to its other interface for a command; returns the command's result."""
+
 
 class Effects:
-    """`spawn` sends a request for a session; `close` writes the session's end; `release` lets the session go."""
+    """`spawn` sends a request for a session; `close` writes the session's end; `release` lets the session go; `hand_over`
+    changes its interface.
+    """
 
     def __init__(
         self,
@@ -56,6 +61,7 @@ class Effects:
         spawn: Callable[[Spawn], Awaitable[None]],
         close: Closer,
         release: Callable[[], None],
+        hand_over: HandsOver,
     ) -> None:
         self._pen = pen
         self._writer = writer
@@ -65,6 +71,7 @@ class Effects:
         self._spawn = spawn
         self._close = close
         self._release = release
+        self._hand_session_over = hand_over
 
     async def perform(self, command: Command, source: Source | None, headers: Mapping[str, str] | None) -> None:
         life = self._life
@@ -132,8 +139,8 @@ class Effects:
                     pen.write(SessionResumed(how="unarchived"), cause=command.id, source=source)
             case Resume():
                 self.reopen(command, source)
-            case HandOver():
-                raise unsupported("terminal", "the session can't be handed over to a terminal")
+            case HandOver() as args:
+                return await self._hand_session_over(args, command.id, source)
             case _:
                 raise TrunklineError("unsupported", f"verb {command.verb!r} is not known here", capability=command.verb)
         return None

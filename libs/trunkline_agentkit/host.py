@@ -22,11 +22,13 @@ from trunkline_agentkit.homeless import Homeless
 from trunkline_agentkit.hung import HungWorkers
 from trunkline_agentkit.leasing import keep_lease, let_go_in_silence
 from trunkline_agentkit.orders import went_back
+from trunkline_agentkit.own_terminal import OpensTerminals
 from trunkline_agentkit.owner import End, SessionOwner
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.place import Place, Record, owner_runs, places
 from trunkline_agentkit.protocol import Adopting, BackendAdapter, refuse_options
 from trunkline_agentkit.questions import HostQuestions
+from trunkline_agentkit.registry import load
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.survivor import incarnation_of
 from trunkline_agentkit.sweep import reap_zombies, start_time
@@ -72,6 +74,7 @@ class WorkerHost:
         self._requests = Requests(bus, "worker")
         self._home = home
         self._adapters = dict(adapters)
+        self._further: dict[str, BackendAdapter] = {}
         self._settings = settings or OwnerSettings()
         self._mark = WorkerMark(worker=self.worker, pid=os.getpid(), started=start_time(os.getpid()) or 0.0)
         self._owners: dict[str, SessionOwner] = {}
@@ -124,7 +127,7 @@ class WorkerHost:
             with contextlib.suppress(TrunklineError, TimeoutError):
                 async with asyncio.timeout(1.0):
                     await kv.delete(self._bus, subjects.KV_WORKERS, self.worker)
-            for adapter in self._adapters.values():
+            for adapter in {*self._adapters.values(), *self._further.values()}:
                 await adapter.close()
 
     def _busy(self) -> int:
@@ -391,11 +394,13 @@ class WorkerHost:
         await self._own(place, writer, folds, adapter)
 
     async def _survived(self, session: str, adapter: BackendAdapter) -> str | None:
-        """The incarnation of the session's agent, where it may have outlived its worker."""
-        if not isinstance(adapter, Adopting):
+        """The incarnation of the session's agent, where it may have outlived its worker: tmux holds what runs in a terminal."""
+        if not isinstance(adapter, Adopting | OpensTerminals):
             return None
         memory = (await fold_log(self._bus, session)).memory
-        return incarnation_of(memory.session) if adapter.outlives(memory.options) else None
+        lasts = memory.session.interface == "terminal"
+        lasts = lasts or (isinstance(adapter, Adopting) and adapter.outlives(memory.options))
+        return incarnation_of(memory.session) if lasts else None
 
     async def _is_leased_elsewhere(self, session: str) -> bool:
         lease = await read_lease(self._bus, session)
@@ -445,6 +450,7 @@ class WorkerHost:
             settings=self._settings,
             spawn=self._send_spawn,
             clock=self._clock,
+            find=self._adapter_of,
         )
         self._owners[place.session] = owner
         metrics.OWNED_SESSIONS.set(len(self._owners))
@@ -480,6 +486,12 @@ class WorkerHost:
             self._group.create_task(self._look_again(session))
         elif end == "closed" and self._latest.get(session, 0) > owner.cmd_seq and self._group is not None:
             self._group.create_task(self._look_after(Place(self._home, session)))
+
+    def _adapter_of(self, name: str) -> BackendAdapter:
+        """One that this worker takes no requests for is loaded all the same. Raises TrunklineError `unknown_adapter`."""
+        if name not in self._further:
+            self._further[name] = self._adapters.get(name) or load(name)
+        return self._further[name]
 
     async def _send_spawn(self, spawn: Spawn) -> None:
         await self._requests.spawn(spawn)

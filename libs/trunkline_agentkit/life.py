@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -44,8 +44,14 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] | None = None
 
 
+async def _nothing() -> None:
+    """What follows from an agent's end, where nothing does."""
+
+
 class AgentLife:
-    """`agent` is the one that runs. `crashed` is called when it has ended too often before it was ready."""
+    """`agent` is the one that runs. `crashed` is called when it has ended too often before it was ready, `ended` when its end is
+    written, before anybody is told.
+    """
 
     def __init__(
         self,
@@ -55,6 +61,8 @@ class AgentLife:
         starter: Starter,
         settings: OwnerSettings,
         crashed: Callable[[Exit | None], None],
+        *,
+        ended: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
         self._pen = pen
         self._writer = writer
@@ -62,6 +70,7 @@ class AgentLife:
         self._starter = starter
         self._settings = settings
         self._crashed = crashed
+        self._ended = ended
         self._lines = Lines()
         self._spans = TurnSpans(adapter.name, pen.memory.session.session)
         self._starting = asyncio.Lock()
@@ -124,6 +133,15 @@ class AgentLife:
         async with self._starting:
             agent = self.agent
             return None if agent is None else await agent.stop(reason, grace=grace)
+
+    async def hand_over(self, write: Callable[[], Awaitable[None]], *, grace: float) -> None:
+        """Ends the agent, and has `write` say in the log which interface the session has from here on: none starts in between."""
+        async with self._starting:
+            if self._retired:
+                raise TrunklineError("session_closed", "the session is being closed: `resume` reopens it")
+            if self.agent is not None:
+                await self.agent.stop("handed_over", grace=grace)
+            await write()
 
     async def abandon(self, reason: str) -> bool:
         """Lets go of an agent that needs no worker to run on; False where none does."""
@@ -189,7 +207,7 @@ class AgentLife:
         """
         async with self._starting:
             agent = await self._starter.adopt(survivor, partial(self._intake, survivor=survivor))
-            agent.initialized = True
+            agent.ready.set()
             self.agent = agent
             self._expect_what_was_sent(survivor)
             metrics.AGENT_STARTS.labels(self._adapter.name, "adopted").inc()
@@ -226,7 +244,7 @@ class AgentLife:
         return Intake(
             self._pen,
             start.context,
-            self._adapter.manifest,
+            self._starter.present.manifest,
             self._lines,
             cause_of=self._cause_of,
             on_event=self._on_event,
@@ -252,6 +270,7 @@ class AgentLife:
         try:
             if self._writer.error is None and not agent.abandoned:
                 self._settle(agent, agent.exit, failed=agent.exit.code != 0 or fault is not None)
+                await self._ended()
         except Exception:
             log.exception("agent_unsettled", extra={"session": self._pen.memory.session.session})
         finally:
@@ -320,11 +339,10 @@ class AgentLife:
         match event.data:
             case SessionInitialized() as data:
                 if self.agent is not None:
-                    self.agent.initialized = True
+                    self.agent.ready.set()
                 state = self._pen.memory.session
-                self._writer.use_agent(
-                    AgentRef(adapter=self._adapter.name, agent=state.agent, version=data.version or state.version)
-                )
+                name = self._starter.present.name
+                self._writer.use_agent(AgentRef(adapter=name, agent=state.agent, version=data.version or state.version))
             case SessionResumed(how="adopted") if self.agent is not None:
                 self.agent.caught_up.set()
             case TurnStarted() if event.cause in self._expected:

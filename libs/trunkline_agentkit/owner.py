@@ -18,6 +18,7 @@ from trunkline_agentkit.directory import find_survivor, fold_log
 from trunkline_agentkit.effects import Effects
 from trunkline_agentkit.endings import leftovers
 from trunkline_agentkit.environment import remove_temporary_directory
+from trunkline_agentkit.interfaces import Interfaces, TerminalTalk
 from trunkline_agentkit.life import AgentLife
 from trunkline_agentkit.memory import Memory
 from trunkline_agentkit.orders import Orders
@@ -26,6 +27,7 @@ from trunkline_agentkit.place import Place
 from trunkline_agentkit.process import Exit
 from trunkline_agentkit.protocol import BackendAdapter, Interruptible
 from trunkline_agentkit.redact import redact
+from trunkline_agentkit.registry import load
 from trunkline_agentkit.running import Starter
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.survivor import incarnation_of
@@ -67,6 +69,7 @@ class SessionOwner:
         settings: OwnerSettings,
         spawn: Callable[[Spawn], Awaitable[None]],
         clock: ServerClock,
+        find: Callable[[str], BackendAdapter] = load,
     ) -> None:
         self._bus = bus
         self._writer = writer
@@ -77,8 +80,12 @@ class SessionOwner:
         self._settings = settings
         self._end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self._pen = Pen(writer, memory)
-        starter = Starter(adapter, place, memory, settings)
-        self._life = AgentLife(self._pen, writer, adapter, starter, settings, self._crash_loop)
+        starter = Starter(adapter, place, memory, settings, find=find)
+        self._talk = TerminalTalk(bus, self._pen, writer, adapter)
+        self._life = AgentLife(
+            self._pen, writer, adapter, starter, settings, self._crash_loop, ended=self._talk.catch_up
+        )
+        interfaces = Interfaces(self._pen, writer, self._life, adapter, settings)
         effects = Effects(
             self._pen,
             writer,
@@ -88,6 +95,7 @@ class SessionOwner:
             spawn=spawn,
             close=self._close,
             release=lambda: self.finish("idle"),
+            hand_over=interfaces.hand_over,
         )
         self._orders = Orders(
             bus, self._pen, writer, self._life, effects, effect_within=settings.effect_within, clock=clock
@@ -172,6 +180,7 @@ class SessionOwner:
             self._pen.end(ending)
         if state.initialized and state.closed is None and state.condition != "stopped":
             self._pen.write(SessionStatus(status="stopped", reason="worker_lost"))
+        await self._talk.catch_up()
 
     async def _adopt(self) -> bool:
         try:

@@ -44,11 +44,23 @@ NEEDED: Final[dict[str, str]] = {
 }
 """The capability that each verb needs."""
 
-ONE_BY_ONE: Final = frozenset({"prompt", "run_command", "compact"})
-"""Verbs that the agent takes one after the other; all others go ahead of them."""
+ONE_BY_ONE: Final = frozenset({"prompt", "run_command", "compact", "hand_over"})
+"""Verbs that are done one after the other; all others go ahead of them."""
 
 _REPEATABLE: Final = frozenset(
-    {"set_model", "set_mode", "set_thinking", "rename", "archive", "unarchive", "resume", "close", "kill", "fork"}
+    {
+        "set_model",
+        "set_mode",
+        "set_thinking",
+        "rename",
+        "archive",
+        "unarchive",
+        "hand_over",
+        "resume",
+        "close",
+        "kill",
+        "fork",
+    }
 )
 """Verbs that have the same effect twice as once (a fork's session id is minted by its requester)."""
 

@@ -12,10 +12,12 @@ from trunkline_agentkit.environment import build_environment, temporary_director
 from trunkline_agentkit.held import Held, end_held, start_held, take_up
 from trunkline_agentkit.intake import Intake
 from trunkline_agentkit.memory import Memory
+from trunkline_agentkit.own_terminal import OpensTerminals, in_terminal
 from trunkline_agentkit.place import Place
 from trunkline_agentkit.process import start_process
-from trunkline_agentkit.protocol import Abandonable, Adopting, BackendAdapter, BackendSession, Start
+from trunkline_agentkit.protocol import Abandonable, Adopting, BackendAdapter, BackendSession, Start, unsupported
 from trunkline_agentkit.recorder import Recorder
+from trunkline_agentkit.registry import load
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.survivor import Survivor
 from trunkline_wire import TrunklineError
@@ -26,7 +28,8 @@ _LAST_WORDS: Final = 5.0
 
 
 class Running:
-    """`stopping` says why it was told to end; None: it lives, or died by itself. `gone` is set once all is written down,
+    """`stopping` says why it was told to end; None: it lives, or died by itself. `ready` is set once it has said that it is
+    (`initialized`), `gone` once all is written down,
     `caught_up` once the log has what an adopted agent said meanwhile. `lasting`: it needs no worker to run on; `abandoned`:
     it does so.
     """
@@ -36,7 +39,7 @@ class Running:
         self.session = session
         self.intake = intake
         self.lasting = lasting
-        self.initialized = False
+        self.ready = asyncio.Event()
         self.stopping: str | None = None
         self.exit: Exit | None = None
         self.gone = asyncio.Event()
@@ -48,6 +51,10 @@ class Running:
     @property
     def incarnation(self) -> str:
         return self.start.incarnation
+
+    @property
+    def initialized(self) -> bool:
+        return self.ready.is_set()
 
     async def stop(self, reason: str, *, grace: float) -> Exit | None:
         """Ends the agent and waits until what it left open is written; the first reason stands."""
@@ -78,10 +85,23 @@ class Running:
 
 
 class Starter:
-    """Starts agents of one session with everything a host supplies: environment, lock, registration, recording."""
+    """Starts agents of one session with everything a host supplies: environment, lock, registration, recording.
 
-    def __init__(self, adapter: BackendAdapter, place: Place, memory: Memory, settings: OwnerSettings) -> None:
-        self._adapter = adapter
+    While the session is handed over to its terminal, that is what it starts; `find` gives the adapter of a name. `present` is
+    the adapter of what was started last.
+    """
+
+    def __init__(
+        self,
+        adapter: BackendAdapter,
+        place: Place,
+        memory: Memory,
+        settings: OwnerSettings,
+        *,
+        find: Callable[[str], BackendAdapter] = load,
+    ) -> None:
+        self._adapter = self.present = adapter
+        self._find = find
         self._place = place
         self._memory = memory
         self._settings = settings
@@ -95,8 +115,8 @@ class Starter:
     @property
     def held(self) -> Held | None:
         """Where the session's agent is held that goes on without its worker; None where none shall."""
-        if self._memory.options.hold != "detached":
-            return None
+        if self._memory.options.hold != "detached" or self._memory.session.interface == "terminal":
+            return None  # tmux holds what runs in a terminal
         return Held(
             session=self._place.session,
             directory=self._place.path / "hold",
@@ -119,6 +139,10 @@ class Starter:
         native = (state.native_session if state.turns else None) or options.resume_native
         if anew or not self._adapter.capabilities.resume:
             native = None
+        if state.interface == "terminal":
+            return await self._open_terminal(
+                replace(await self._prepare(uuid7_hex(), None), native_session=native), intake
+            )
         start = replace(
             await self._prepare(uuid7_hex(), None),
             native_session=native,
@@ -126,13 +150,23 @@ class Starter:
             fork=state.turns == 0 and native is not None and state.parent is not None,
             fork_at=state.forked_at,
         )
-        return await self._begin(start, intake)
+        return await self._begin(self._adapter, start, intake)
 
     async def adopt(self, survivor: Survivor, intake: Callable[[Start], Intake]) -> Running:
         """Takes up an agent that outlived its worker, as the incarnation that it is. Raises what `start` raises."""
         start = await self._prepare(survivor.session.incarnation or "", survivor)
         native = survivor.session.native_session
-        return await self._begin(replace(start, native_session=native), intake)
+        start = replace(start, native_session=native)
+        if survivor.session.interface == "terminal":
+            return await self._open_terminal(start, intake)
+        return await self._begin(self._adapter, start, intake)
+
+    async def _open_terminal(self, start: Start, intake: Callable[[Start], Intake]) -> Running:
+        adapter = self._adapter
+        if not isinstance(adapter, OpensTerminals):
+            raise unsupported("terminal", f"{adapter.manifest.title} has no terminal of its own")
+        terminal = await adapter.terminal(start)
+        return await self._begin(self._find(terminal.by), in_terminal(start, terminal), intake)
 
     async def _prepare(self, incarnation: str, survivor: Survivor | None) -> Start:
         state, options = self._memory.session, self._memory.options
@@ -158,8 +192,8 @@ class Starter:
             survivor=survivor,
         )
 
-    async def _begin(self, start: Start, intake: Callable[[Start], Intake]) -> Running:
-        processes, adapter = self._processes, self._adapter
+    async def _begin(self, adapter: BackendAdapter, start: Start, intake: Callable[[Start], Intake]) -> Running:
+        processes, self.present = self._processes, adapter
         await self._place.change(incarnation=start.incarnation, agent=None)
         try:
             new = start.native_session is None and start.survivor is None

@@ -117,7 +117,7 @@ def _apply(state: SessionState, event: Event) -> SessionState:
             return replace(initial(state.session), erased=data)
         case SessionStatus():
             if data.status == "stopped":
-                state = replace(state, pending=[])
+                state = replace(state, pending=[], attach=None)
             return status.report(state, event, data)
         case SessionCompacted():
             return replace(state, counts=replace(state.counts, compactions=state.counts.compactions + 1))
@@ -206,6 +206,7 @@ def _identity(state: SessionState, event: Event) -> SessionState:
                 mode=data.mode or state.mode,
                 version=data.version or state.version,
                 account=small_json(data.account) or state.account,
+                attach=data.attach,
             )
             if event.agent is not None and event.agent.agent is not None:
                 state = replace(state, agent=event.agent.agent)
@@ -251,7 +252,8 @@ def _life(state: SessionState, event: Event) -> SessionState:
         case SessionArchived():
             return replace(state, archived=True)
         case SessionHandedOver() as data:
-            return replace(state, interface=data.to)
+            # Each interface says for itself what it can do.
+            return replace(state, interface=data.to, capabilities=None, attach=None)
         case SessionClosed() as data:
             closed = data if data.last_error is None else replace(data, last_error=clip(data.last_error, 500))
             return replace(
@@ -323,7 +325,7 @@ def _user(state: SessionState, event: Event, data: MessageUser) -> SessionState:
             last_text=clip(text.strip()),
             last_author="user",
         )
-    if data.delivery == "sent" and state.turn is None:
+    if data.delivery == "sent" and state.turn is None and event.turn is None:
         # a bounded list: an agent takes its prompts one after the other, and the next turn clears it
         state = replace(state, pending=last([*state.pending, key], MAX_PENDING)[0])
         if state.condition == "stopped":

@@ -22,7 +22,7 @@ from trunkline_wire.session import (
 from trunkline_wire.turn import Outcome, Trigger
 from trunkline_wire.work import PlanEntry
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the fold. A change of what it computes raises it: the projection is then built anew beside the old one."""
 
 Status = Literal[
@@ -213,6 +213,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True):
     """Every native session id so far, in order of appearance, the current one among them."""
     interface: Literal["structured", "terminal"] = "structured"
     terminal: Terminal | None = None
+    attach: str | None = None
+    """The command that opens the agent's own terminal on the running session."""
     auth: Auth | None = None
     account: Json = None
 

@@ -90,8 +90,13 @@ class Unarchive(Data, frozen=True, kw_only=True):
 
 
 class HandOver(Data, frozen=True, kw_only=True):
+    """Goes on in the agent's own terminal, or takes the session back from there. Refused as `busy` while a turn runs or an ask
+    is open, unless `interrupt` says to end them.
+    """
+
     TYPE: ClassVar[str] = "hand_over"
     to: Literal["structured", "terminal"]
+    interrupt: bool = False
 
 
 class Resume(Data, frozen=True, kw_only=True):

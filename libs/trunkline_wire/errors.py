@@ -44,6 +44,7 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "bad_directory": ErrorCode(_S.BAD_REQUEST, "The directory does not exist or can't be entered."),
     "unsupported": ErrorCode(_S.NOT_IMPLEMENTED, "The session's agent lacks the capability."),
     "stale_target": ErrorCode(_S.CONFLICT, "The named turn or ask is no longer the open one."),
+    "busy": ErrorCode(_S.CONFLICT, "A turn runs or an ask is open, which has to end first."),
     "expired": ErrorCode(_S.GONE, "The command waited longer than it may."),
     "outcome_unknown": ErrorCode(
         _S.CONFLICT, "The command was accepted, and its owner died before its effect was seen."

@@ -122,6 +122,8 @@ class SessionInitialized(Data, frozen=True, kw_only=True):
     agents: list[Choice] = []
     account: dict[str, Any] = {}
     version: str | None = None
+    attach: str | None = None
+    """The command with which a person on this host opens the agent's own terminal on the running session; no secret is in it."""
 
 
 class SessionUpdated(Data, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "ls": ("ls:ls", "List sessions."),
     "send": ("send:send", "Send a prompt to a session."),
     "interrupt": ("control:interrupt", "Interrupt a session's turn."),
+    "hand-over": ("hand_over:hand_over", "Go on in the agent's own terminal, or take the session back."),
     "close": ("control:close", "Close a session; its agent ends, its log stays."),
     "asks": ("asks:asks", "List what agents want decided."),
     "approve": ("asks:approve", "Allow what an agent asks for."),

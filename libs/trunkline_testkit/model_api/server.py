@@ -54,6 +54,8 @@ class ApiRequest:
     model: str
     prompt: str
     """The text of the prompt that the turn answers."""
+    earlier: tuple[str, ...]
+    """Those before it in the conversation."""
     kind: str
     scenario: str
     used: tuple[str, ...]
@@ -210,6 +212,7 @@ class ScriptedApi:
                 session=session,
                 model=conversation.model,
                 prompt=conversation.prompt,
+                earlier=conversation.earlier,
                 kind=conversation.kind,
                 scenario=conversation.scenario,
                 used=conversation.used,

@@ -23,6 +23,7 @@ from trunkline_agentkit import (
     unsupported,
 )
 from trunkline_agentkit.history import HistoryFile, Line
+from trunkline_agentkit.own_terminal import OwnTerminal
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities, SessionOptions
 
@@ -47,6 +48,7 @@ CAPABILITIES: Final = Capabilities(
     steering=True,
     queueing=True,
     compaction=True,
+    terminal=True,
     native_protocol=True,
     hold=("child", "detached"),
     options=(
@@ -109,6 +111,13 @@ class ClaudeAdapter:
                 "unsupported", "Claude Code forks a session only at its end: leave `at` out", capability="fork"
             )
         return await self._start(start)
+
+    async def terminal(self, start: Start) -> OwnTerminal:
+        environment = launch.environment(start)
+        files = await asyncio.to_thread(launch.write_files, start)
+        named = [word for name, path in files.items() for word in (name, str(path))]
+        command = (self.program(), *launch.terminal_arguments(start), *named)
+        return OwnTerminal(profile=self.name, command=command, environment=environment)
 
     async def probe(self) -> Installed:
         path = self.program()

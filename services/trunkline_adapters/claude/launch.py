@@ -46,7 +46,29 @@ TRANSPORTS: Final = ("stdio", "sdk-url")
 def arguments(start: Start) -> list[str]:
     """The CLI's arguments. Raises TrunklineError `unsupported` for native options that this adapter does not know."""
     options = start.options
-    argv = list(_BASE)
+    argv = [*_BASE, *_common(start)]
+    if options.budget_usd is not None:
+        argv += ["--max-budget-usd", f"{options.budget_usd:g}"]
+    if options.max_turns is not None:
+        argv += ["--max-turns", str(options.max_turns)]
+    if options.native.get("hook_events"):
+        argv.append("--include-hook-events")
+    return argv
+
+
+def terminal_arguments(start: Start) -> list[str]:
+    """The arguments with which the CLI takes up the session in its own terminal.
+
+    What only its protocol or `-p` takes has no place there: system prompts, agents, schema, budget and the number of turns.
+    """
+    # Its terminal has another mode than its protocol where none is said.
+    mode = [] if start.options.mode not in (None, "default") else ["--permission-mode", "default"]
+    return [*_common(start), *mode]
+
+
+def _common(start: Start) -> list[str]:
+    options = start.options
+    argv: list[str] = []
     if (native := start.native_session or options.resume_native) is not None:
         argv += ["--resume", native]
         if start.fork:
@@ -55,10 +77,6 @@ def arguments(start: Start) -> list[str]:
         argv += ["--model", options.model]
     if options.mode not in (None, "default"):
         argv += ["--permission-mode", options.mode]
-    if options.budget_usd is not None:
-        argv += ["--max-budget-usd", f"{options.budget_usd:g}"]
-    if options.max_turns is not None:
-        argv += ["--max-turns", str(options.max_turns)]
     if options.allowed_tools:
         argv += ["--allowedTools", *options.allowed_tools]
     if options.disallowed_tools:
@@ -72,8 +90,6 @@ def _native_arguments(native: dict[str, Any]) -> list[str]:
         argv += ["--add-dir", *map(str, directories)]
     if model := native.get("fallback_model"):
         argv += ["--fallback-model", str(model)]
-    if native.get("hook_events"):
-        argv.append("--include-hook-events")
     if native.get("strict_mcp_config"):
         argv.append("--strict-mcp-config")
     if (sources := native.get("setting_sources")) is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from trunkline_adapters.claude import launch
-from trunkline_adapters.claude.adapter import CAPABILITIES
+from trunkline_adapters.claude.adapter import CAPABILITIES as OF_THE_CLI
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_adapters.claude_sdk import sdk as sdk_module
 from trunkline_adapters.claude_sdk.sdk import SdkLink
@@ -16,6 +16,7 @@ from trunkline_adapters.claude_sdk.session import ClaudeSdkSession, Decisions
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options, unsupported
 from trunkline_wire import TrunklineError
 
+CAPABILITIES: Final = msgspec.structs.replace(OF_THE_CLI, terminal=False)
 CLI_VARIABLE: Final = "TRUNKLINE_CLAUDE_SDK_CLI"
 """A CLI to run instead of the SDK's own."""
 _SAID_BY_SDK: Final = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py"}

@@ -127,7 +127,9 @@ class CodexAdapter:
         launch.check(start.options)
         address = start.options.native.get("server")
         if address is not None:
-            return await self._open(start, SocketLink(address, start.options.native.get("token_file")))
+            token_file = start.options.native.get("token_file")
+            link = SocketLink(address, token_file)
+            return await self._open(start, link, join=launch.join(address, token_file))
         path = self.program()
         if start.options.native.get("interface") == "exec" or not await self._has_server(path):
             exec_launch.check(start)
@@ -135,8 +137,9 @@ class CodexAdapter:
         process = await start.launch([path, "app-server"])
         return await self._open(start, ProcessLink(process))
 
-    async def _open(self, start: Start, link: Link) -> CodexSession:
-        session = CodexSession(start, link, CodexTranslator(start.context, CAPABILITIES), _own_version())
+    async def _open(self, start: Start, link: Link, *, join: str | None = None) -> CodexSession:
+        translator = CodexTranslator(start.context, CAPABILITIES, join=join)
+        session = CodexSession(start, link, translator, _own_version())
         await session.open()
         return session
 

@@ -3,6 +3,7 @@
 MCP servers, instructions and settings, which may hold secrets, go over stdin: arguments are visible to everyone on the machine.
 """
 
+import shlex
 from typing import Any, Final
 
 from trunkline_adapters.codex import modes
@@ -28,6 +29,8 @@ NATIVE_OPTIONS: Final = frozenset(
 do without an app-server, `server` the address of one that runs already (`ws://…` or `unix:///path`), `token_file` the path of
 the file with its capability token.
 """
+
+_TOKEN: Final = "CODEX_REMOTE_TOKEN"  # noqa: S105  # the name of a variable
 
 _EFFORTS: Final[dict[Thinking, tuple[str, ...]]] = {
     "off": ("none", "minimal", "low"),
@@ -78,6 +81,17 @@ def thread(start: Start, before: str | None = None) -> tuple[str, dict[str, Any]
     if not start.fork:
         return "thread/resume", params
     return "thread/fork", params | ({"beforeTurnId": before} if before is not None else {})
+
+
+def join(address: str, token_file: str | None) -> str:
+    """The command that opens Codex's own terminal on a thread of a server that runs, but for the thread's id.
+
+    The token comes from its file when the command is run: no argument shows it.
+    """
+    command = f"codex resume --remote {shlex.quote(address)}"
+    if token_file is None:
+        return command
+    return f'{_TOKEN}="$(cat {shlex.quote(token_file)})" {command} --remote-auth-token-env {_TOKEN}'
 
 
 def _settings(options: SessionOptions) -> dict[str, Any]:

@@ -121,6 +121,8 @@ class Known:
 class State:
     context: Context
     capabilities: Capabilities
+    join: str | None = None
+    """The command that opens a terminal on the server, without the thread's id; None: the server is ours alone."""
     requests: dict[str, Obj] = field(default_factory=dict[str, Obj])
     """Our own requests without an answer, by the JSON text of their id."""
     thread: str | None = None

@@ -31,8 +31,8 @@ from trunkline_wire.work import NativeMessage
 class CodexTranslator:
     """Translates one session's thread, over one connection or, where it was lost, several."""
 
-    def __init__(self, context: Context, capabilities: Capabilities) -> None:
-        self._state = State(context=context, capabilities=capabilities)
+    def __init__(self, context: Context, capabilities: Capabilities, *, join: str | None = None) -> None:
+        self._state = State(context=context, capabilities=capabilities, join=join)
 
     def feed(self, message: Obj) -> list[Out]:
         """What a message of the server means; [] for what is known to mean nothing."""

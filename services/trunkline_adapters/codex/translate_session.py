@@ -81,6 +81,7 @@ def _opened(state: State, result: Obj) -> list[Out]:
     data = SessionInitialized(
         capabilities=state.capabilities,
         native_session=id,
+        attach=f"{state.join} {id}" if state.join is not None else None,
         incarnation=state.context.incarnation,
         model=known.model,
         mode=known.mode,

@@ -127,7 +127,12 @@ class OpenCodeAdapter:
         launch.check(start.options)
         chosen = PROFILES.get(start.agent or DEFAULT, self._source)
         attempts = start.options.native.get("attempts", launch.ATTEMPTS)
-        translator = OpenCodeTranslator(start.context, CAPABILITIES, chosen, attempts)
+        native = start.options.native
+        address = native.get("server")
+        join = None
+        if address is not None:
+            join = launch.join(chosen, address, start.cwd, native.get("user"), native.get("password_file"))
+        translator = OpenCodeTranslator(start.context, CAPABILITIES, chosen, attempts, join=join)
         session = OpenCodeSession(start, await self._server(start, chosen), translator, chosen)
         await session.open()
         return session

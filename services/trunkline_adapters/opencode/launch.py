@@ -2,6 +2,7 @@
 
 import base64
 import ipaddress
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -101,6 +102,21 @@ def read_password(path: str) -> str:
     if not password or "\n" in password:
         raise TrunklineError("bad_settings", f"the password file {path!r} must hold one password and nothing else")
     return password
+
+
+def join(profile: Profile, address: str, directory: str, user: str | None, password_file: str | None) -> str:
+    """The command that opens the agent's own terminal on a session of a server that runs, but for the session's id.
+
+    The password comes from its file when the command is run: no argument shows it.
+    """
+    command = f"{profile.command[0]} attach {shlex.quote(address)} --dir {shlex.quote(directory)} -s"
+    if user is not None:
+        command = f"{profile.user_variable}={shlex.quote(user)} {command}"
+    return (
+        command
+        if password_file is None
+        else f'{profile.password_variable}="$(cat {shlex.quote(password_file)})" {command}'
+    )
 
 
 def authorization(user: str, password: str | None) -> dict[str, str]:

@@ -181,6 +181,8 @@ class State:
     context: Context
     profile: Profile
     capabilities: Capabilities
+    join: str | None = None
+    """The command that opens a terminal on the server, without the session's id; None: the server is ours alone."""
     attempts: int = 8
     """How often a model that fails is asked again before its turn is ended."""
     requests: dict[str, Obj] = field(default_factory=dict[str, Obj])

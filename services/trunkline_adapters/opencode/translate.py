@@ -39,13 +39,20 @@ class OpenCodeTranslator:
     """Translates one session of a server, over one stream of events or, where it was lost, several."""
 
     def __init__(
-        self, context: Context, capabilities: Capabilities, profile: Profile | None = None, attempts: int = 8
+        self,
+        context: Context,
+        capabilities: Capabilities,
+        profile: Profile | None = None,
+        attempts: int = 8,
+        *,
+        join: str | None = None,
     ) -> None:
         self._state = State(
             context=context,
             profile=profile or PROFILES.shipped[DEFAULT],
             capabilities=capabilities,
             attempts=attempts,
+            join=join,
         )
 
     def feed(self, message: Obj) -> list[Out]:

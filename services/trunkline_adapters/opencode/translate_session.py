@@ -59,6 +59,7 @@ def opened(state: State, info: Obj) -> list[Out]:
     data = SessionInitialized(
         capabilities=state.capabilities,
         native_session=id,
+        attach=f"{state.join} {id}" if state.join is not None else None,
         incarnation=state.context.incarnation,
         model=known.model,
         mode=known.mode,

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from trunkline_adapters.pty import cast, launch, tmux
 from trunkline_adapters.pty.link import BridgeLink, TmuxLink
 from trunkline_adapters.pty.log import LogReader
@@ -86,8 +84,13 @@ class PtyAdapter:
         return PtySession(start, chosen, BridgeLink(process), translator, log=_log(chosen, environment), said=said)
 
     async def resume(self, start: Start) -> PtySession:
-        """Takes up what is held; anything else begins anew, for a terminal's program keeps nothing."""
-        if start.survivor is None or start.options.hold == "detached":
+        """Takes up what is held; anything else begins anew, for a terminal's program keeps nothing.
+
+        `native_session` is of another adapter's agent, whose own terminal the program is.
+        """
+        if start.survivor is None:
+            return await self.create(start)
+        if start.options.hold == "detached":
             return await self.create(msgspec.structs.replace(start, native_session=None))
         server = tmux.held(self._tmux(), start.session, start.environment)
         if not await server.runs():
@@ -104,7 +107,8 @@ class PtyAdapter:
             if start.survivor is None:
                 await server.end()
             raise
-        translator = PtyTranslator(start.context, chosen, self._source, attach=server.attach)
+        native = None if start.native_session == server.attach else start.native_session
+        translator = PtyTranslator(start.context, chosen, self._source, attach=server.attach, native=native)
         if start.survivor is not None:
             translator.adopt(start.survivor)
         log = _log(chosen, launch.environment(start, chosen, self._source))

@@ -1,7 +1,7 @@
 """What passes between a session and a program's terminal, as JSON objects. `at` is seconds since the terminal was opened.
 
 From the terminal: `opened` {columns, rows, command}, `output` {data}, `exit` {code, signal}, `refused` {line}.
-From us: `logged` {text}: a message as the program's own log has it; `input` {data, command?, begins?, answers?, reports?, person?}, `resize` {columns, rows}, and `tick`, which is said to nobody: time has
+From us: `logged` {text}: a message as the program's own log has it; `input` {data, command?, begins?, answers?, reports?, person?, leaves?}, `resize` {columns, rows}, and `tick`, which is said to nobody: time has
 passed. An asciinema recording says the same in its own form (`cast.py`).
 """
 
@@ -19,9 +19,10 @@ def typed(
     answers: str | None = None,
     reports: bool = False,
     person: bool = False,
+    leaves: bool = False,
 ) -> Obj:
     """Keys. `begins`: a prompt's end, that of `command`; `answers`: an ask by its id; `reports`: what the
-    terminal itself says, as it was asked to; `person`: somebody types at the terminal.
+    terminal itself says, as it was asked to; `person`: somebody types at the terminal; `leaves`: the program is to end.
     """
     message: dict[str, Any] = {"type": "input", "at": round(at, 4), "data": data}
     if begins:
@@ -32,6 +33,8 @@ def typed(
         message["reports"] = True
     if person:
         message["person"] = True
+    if leaves:
+        message["leaves"] = True
     return message
 
 

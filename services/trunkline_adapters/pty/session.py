@@ -176,7 +176,7 @@ class PtySession(ConfigurableBase):
         if not self._profile.leave or not self._process.running or not self._translator.ready:
             return
         with contextlib.suppress(TrunklineError, TimeoutError):
-            await self._type(self._profile.leave)
+            await self._type(self._profile.leave, leaves=True)
             async with asyncio.timeout(min(grace, LEAVES_WITHIN_S)):
                 await self._process.wait()
 

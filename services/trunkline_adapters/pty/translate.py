@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
+
 from trunkline_adapters.pty.answer import answer, ends_with, plain
 from trunkline_adapters.pty.ask import Ask, is_of
 from trunkline_adapters.pty.infer import Asking, Watch
@@ -65,11 +67,14 @@ class PtyTranslator:
         *,
         attach: str | None = None,
         writable: bool = True,
+        native: str | None = None,
     ) -> None:
         self._context = context
         self._source = source
         self._attach = attach
         """The command with which people see this terminal."""
+        self._native = native
+        """The session of an agent whose own terminal this is: what it says comes from its own history."""
         self._writable = writable
         self._given = known
         self._use(known or profile_of([], source))
@@ -85,6 +90,8 @@ class PtyTranslator:
         self._asks = 0
         self._generation = ""
         self._initialized = False
+        self._leaving = False
+        """It was told to end: what it does on its way out is no turn."""
         self._survivor: Survivor | None = None
 
     def _use(self, known: Profile) -> None:
@@ -213,7 +220,10 @@ class PtyTranslator:
         if not self._initialized:
             self._initialized = True
             able = self._profile.capabilities if self._writable else LOOKING
-            out.append(_fact(SessionInitialized(capabilities=able, native_session=self._attach)))
+            if self._native is not None:
+                able = replace(able, terminal=True)
+            native = self._native or self._attach
+            out.append(_fact(SessionInitialized(capabilities=able, native_session=native, attach=self._attach)))
         self._view.printed(self._at, data)
         self._unseen += max(1, len(data))
         self._look()
@@ -245,7 +255,7 @@ class PtyTranslator:
                 self._ask = Ask(id=record.ask, dialog=shown)
             elif record.status == "open":
                 out.append(_fact(AskWithdrawn(ask=record.ask, why="answered_elsewhere")))
-        return [*out, _fact(SessionResumed(how="adopted", native_session=self._attach))]
+        return [*out, _fact(SessionResumed(how="adopted", native_session=self._native or self._attach))]
 
     def _input(self, message: Obj) -> list[Out]:
         data = text(message, "data") or ""
@@ -253,6 +263,7 @@ class PtyTranslator:
             # Not recorded: it may be a secret, and what is none shows as its echo.
             return self._interrupt() if data == self._profile.interrupt else []
         self._view.typed(self._at, data)
+        self._leaving = self._leaving or truth(message, "leaves")
         if truth(message, "reports"):
             return []
         if data == self._profile.interrupt:
@@ -293,7 +304,7 @@ class PtyTranslator:
             out += self._close_ask()
         if isinstance(settled, Asking) and self._ask is None:
             out.append(self._asked(settled))
-        elif settled == "busy" and self._turn is None:
+        elif settled == "busy" and self._turn is None and not self._leaving:
             self._turns += 1
             self._turn = Turn(line=self.screen.here, top=self.screen.top, said="")
             out.append(_fact(TurnStarted(number=self._turns, trigger="other")))
@@ -345,7 +356,7 @@ class PtyTranslator:
         return [] if turn.logged else self._spoken(said, aborted=aborted)
 
     def _spoken(self, said: str, part: str = "", *, aborted: bool = False) -> list[Out]:
-        if not said:
+        if not said or self._native is not None:
             return []
         name = f"turn:{self._generation}{self._turns}{part}"
         item = item_id(self._context.session, self._context.incarnation, name)

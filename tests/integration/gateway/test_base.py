@@ -11,6 +11,7 @@ from tests.integration.gateway.rig import Rig, ask, begin_turn, end_turn, say
 from trunkline_bus import kv
 from trunkline_bus.places import Place
 from trunkline_bus.projection import Projection
+from trunkline_fold.state import VERSION
 from trunkline_gateway.base import Base, load_base
 from trunkline_permissions.view import AsksView
 from trunkline_projector.sessions import SessionsView
@@ -65,11 +66,11 @@ async def test_a_base_of_another_log_is_left_aside(rig: Rig) -> None:
         begin_turn(writer)
         await rig.settled(writer)
         await project(rig)
-        place = await kv.get(rig.bus, subjects.KV_POSITIONS, "sessions.v1")
+        place = await kv.get(rig.bus, subjects.KV_POSITIONS, f"sessions.v{VERSION}")
         assert place is not None
         assert place.value is not None
         assert (await load_base(rig.bus)).states
         # the event at the position is another one: the log went back and was written anew
         changed = replace(msgspec.json.decode(place.value, type=Place), id="another")
-        await kv.put(rig.bus, subjects.KV_POSITIONS, "sessions.v1", encode(changed))
+        await kv.put(rig.bus, subjects.KV_POSITIONS, f"sessions.v{VERSION}", encode(changed))
         assert await load_base(rig.bus) == Base()

@@ -17,6 +17,7 @@ from trunkline_bus.reader import read
 from trunkline_bus.stored import Stored
 from trunkline_bus.views import decode_current, decode_document
 from trunkline_fold.session import SessionState, decode_state
+from trunkline_fold.state import VERSION
 from trunkline_projector.histories import PagesView
 from trunkline_projector.sessions import SessionsView
 from trunkline_testkit import eventually
@@ -377,7 +378,7 @@ async def test_a_restart_begins_at_its_place_and_not_at_zero(bus: Bus) -> None:
     projection = Projection(bus, SessionsView(), "projector")
     async with running(projection):
         await caught_up(bus, projection)
-    entry = await kv.get(bus, subjects.KV_POSITIONS, "sessions.v1")
+    entry = await kv.get(bus, subjects.KV_POSITIONS, f"sessions.v{VERSION}")
     assert entry is not None
     assert entry.value is not None
     place = msgspec.json.decode(entry.value, type=Place)
