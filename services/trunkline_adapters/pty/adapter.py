@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from trunkline_adapters.pty import cast, launch, tmux
 from trunkline_adapters.pty.link import BridgeLink, TmuxLink
 from trunkline_adapters.pty.log import LogReader
