@@ -4,6 +4,8 @@ The services share the account TRUNKLINE. What a service writes by itself is lim
 mistakes from spreading; it is no wall against a service that was taken over, because a request to the JetStream API
 may name any subject for its answer, and the server publishes it there. So `reader`, which is handed to programs of
 others, lives in an account of its own: the answers to its requests stay in that account, and it can write nowhere.
+So do the users of extensions, in a third account. What they ask of the gateway goes to `trunk.api.<name>.<right>.<method>`,
+and the server lets only those rights through that the extension was given; what the gateway asks of them is `trunk.ext.<name>.>`.
 """
 
 import json
@@ -19,6 +21,7 @@ from trunkline_wire import TrunklineError, subjects
 
 ACCOUNT: Final = "TRUNKLINE"
 READERS: Final = "READERS"
+EXTENSIONS: Final = "EXTENSIONS"
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,8 +134,9 @@ GRANTS: Final[dict[str, Grants]] = {
             subjects.ALL_ANSWERS,
             subjects.ALL_SPAWNS,
             subjects.ALL_SYSTEM,
+            subjects.ALL_OF_EXTENSIONS,
             "trunk.host.*.*",
-            "trunk.ext.>",
+            subjects.ALL_EXTENSION_CALLS,
             subjects.ALL_TERMINALS_IN,
             subjects.ALL_TERMINALS_CTL,
             *_DISCOVERY,
@@ -143,7 +147,13 @@ GRANTS: Final[dict[str, Grants]] = {
             *reads(subjects.DELTAS, subjects.COMMANDS, subjects.SPAWN, subjects.SYSTEM),
             *reads_buckets(*_ALL_BUCKETS),
         ),
-        subscribe=(subjects.ALL_EVENTS, subjects.ALL_DELTAS, subjects.ALL_TERMINALS_OUT, *_DISCOVERY),
+        subscribe=(
+            subjects.ALL_EVENTS,
+            subjects.ALL_DELTAS,
+            subjects.ALL_EXTENSION_REQUESTS,
+            subjects.ALL_TERMINALS_OUT,
+            *_DISCOVERY,
+        ),
         answers=True,
     ),
     "reader": Grants(
@@ -159,11 +169,25 @@ GRANTS: Final[dict[str, Grants]] = {
 """By user. `reader` hears what happens, gets any event by its sequence, and pulls from consumers that an admin made."""
 
 
-def ensure_keys(directory: Path) -> dict[str, Path]:
+def extension_user(name: str) -> str:
+    """The NATS user of an extension, which is also the name of its service and of its seed file."""
+    return f"ext-{name}"
+
+
+def extension_grants(name: str, rights: Iterable[str]) -> Grants:
+    """What the user of an extension may: `rights` are `events` (hear what happens), `emit`, and roles at the gateway."""
+    user = extension_user(name)
+    asks = tuple(f"trunk.api.{name}.{right}.>" for right in ("itself", *rights) if right != "events")
+    hears = (subjects.ALL_EVENTS, subjects.ALL_DELTAS) if "events" in rights else ()
+    discovery = ("$SRV.PING", "$SRV.INFO", "$SRV.STATS", f"$SRV.*.{user}", f"$SRV.*.{user}.*")
+    return Grants(publish=asks, subscribe=(f"trunk.ext.{name}.>", *discovery, *hears), answers=True)
+
+
+def ensure_keys(directory: Path, users: Iterable[str] = GRANTS) -> dict[str, Path]:
     """The seed file of each user in `directory` (0700), `<user>.nk` (0600); those that are missing are made."""
     directory.mkdir(parents=True, exist_ok=True)
     directory.chmod(0o700)
-    files = {user: directory / f"{user}.nk" for user in GRANTS}
+    files = {user: directory / f"{user}.nk" for user in users}
     for file in files.values():
         if not file.exists():
             seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
@@ -184,14 +208,18 @@ def public_key(seed_file: Path) -> str:
         raise TrunklineError("bad_settings", f"{str(seed_file)!r} is not the seed of a NATS user: {error}") from error
 
 
-def server_config(keys: Mapping[str, str]) -> str:
+def server_config(keys: Mapping[str, str], extensions: Mapping[str, tuple[str, Grants]] | None = None) -> str:
     """The `accounts` block of a nats-server for the users in `keys` (user -> public key), JSON inside.
 
+    `extensions` are the users of extensions: user -> (public key, grants).
     Its streams live in the account TRUNKLINE: a server that had none before keeps its old streams elsewhere.
     """
-    insiders = [_user(user, key) for user, key in keys.items() if user != "reader"]
-    outsiders = [_user(user, key) for user, key in keys.items() if user == "reader"]
+    insiders = [_user(user, key, GRANTS[user]) for user, key in keys.items() if user != "reader"]
+    outsiders = [_user(user, key, GRANTS[user]) for user, key in keys.items() if user == "reader"]
+    guests = [_user(user, key, grants) for user, (key, grants) in (extensions or {}).items()]
     listens, asks = GRANTS["reader"].subscribe, GRANTS["reader"].publish
+    happens = [{"stream": {"account": ACCOUNT, "subject": subject}} for subject in listens]
+    served, api = (subjects.ALL_EXTENSION_CALLS, "$SRV.>"), subjects.ALL_EXTENSION_REQUESTS
     accounts = {
         ACCOUNT: {
             "jetstream": "enabled",
@@ -199,21 +227,24 @@ def server_config(keys: Mapping[str, str]) -> str:
             "exports": [
                 *({"stream": subject} for subject in listens),
                 *({"service": subject, "response_type": "stream"} for subject in asks),
+                {"service": api, "accounts": [EXTENSIONS]},
             ],
+            "imports": [{"service": {"account": EXTENSIONS, "subject": subject}} for subject in served],
         },
         READERS: {
             "users": outsiders,
-            "imports": [
-                *({"stream": {"account": ACCOUNT, "subject": subject}} for subject in listens),
-                *({"service": {"account": ACCOUNT, "subject": subject}} for subject in asks),
-            ],
+            "imports": [*happens, *({"service": {"account": ACCOUNT, "subject": subject}} for subject in asks)],
+        },
+        EXTENSIONS: {
+            "users": guests,
+            "exports": [{"service": subject, "response_type": "stream", "accounts": [ACCOUNT]} for subject in served],
+            "imports": [*happens, {"service": {"account": ACCOUNT, "subject": api}}],
         },
     }
     return f"accounts: {json.dumps(accounts, indent=2)}"
 
 
-def _user(user: str, key: str) -> dict[str, Any]:
-    grants = GRANTS[user]
+def _user(user: str, key: str, grants: Grants) -> dict[str, Any]:
     permissions: dict[str, Any] = {
         "publish": _allow(grants.publish),
         "subscribe": _allow((f"_INBOX_{user}.>", *grants.subscribe)),

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from trunkline_wire import TrunklineError
 
@@ -184,6 +185,17 @@ class EmbeddedServer:
         """Stop if it runs, start on the same port with the same store (and newly computed limits)."""
         await self.stop()
         await self.start()
+
+    def admit(self, authorization: str) -> None:
+        """Change who may come in, at once; whoever still may keeps the connection."""
+        self.settings = replace(self.settings, authorization=authorization)
+        known = self._remembered()
+        if not self.running or known is None or self._process is None:
+            return
+        config = _config(self.settings, port=known.port, name=known.name, limit=self._limit)
+        _replace(self.settings.directory / "server.conf", config.encode())
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGHUP)
 
     async def wait(self) -> int:
         """Wait until the process ends; returns its exit status. Raises TrunklineError `not_running`."""

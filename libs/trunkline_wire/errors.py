@@ -67,6 +67,9 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "signature_required": ErrorCode(_S.FORBIDDEN, "The policy wants the answer signed by a registered device."),
     "bad_signature": ErrorCode(_S.FORBIDDEN, "The signature is not that of the device, or was used before."),
     "unknown_rule": ErrorCode(_S.NOT_FOUND, "The session has no such rule, or it was revoked."),
+    # extensions
+    "unknown_extension": ErrorCode(_S.NOT_FOUND, "No extension of this name answers."),
+    "extension_failed": ErrorCode(_S.BAD_GATEWAY, "The extension answered with an error, or with no JSON."),
     # the log
     "log_unavailable": ErrorCode(_S.SERVICE_UNAVAILABLE, "The NATS server can't be reached."),
     "log_unwritable": ErrorCode(_S.INSUFFICIENT_STORAGE, "The log takes no writes: its disk may be full."),

@@ -17,6 +17,7 @@ PARTITIONS: Final = 64
 """Logical partitions of the event subjects. Never changes: subjects and readers depend on it."""
 
 _ID: Final = re.compile(r"(ses|ask|itm|tur|ws|cmd|hst|wrk)_[0-9a-f]{32}")
+_EXTENSION: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -105,6 +106,19 @@ def check_id(value: str, prefix: str) -> str:
     if not is_id(value, prefix):
         raise TrunklineError("bad_id", f"{value!r} is not an id of the form {prefix}_ and 32 lower-case hex digits")
     return value
+
+
+def is_extension(name: str) -> bool:
+    return _EXTENSION.fullmatch(name) is not None
+
+
+def check_extension(name: str) -> str:
+    """The name of an extension: a token of subjects and of event types; `bad_id` otherwise."""
+    if not is_extension(name):
+        raise TrunklineError(
+            "bad_id", f"{name[:64]!r} is no extension's name: up to 31 lower-case letters, digits and -, a letter first"
+        )
+    return name
 
 
 def check_token(value: str) -> str:

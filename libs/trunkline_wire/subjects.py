@@ -1,6 +1,6 @@
 """The subjects, streams and buckets, by name. Nothing else spells a subject.
 
-Five subjects a session: `agent.fact`, `agent.ask`, `permission`, `team` and its deltas. Types, turns and request
+Five subjects a session: `agent.fact`, `agent.ask`, `permission`, `team` and its deltas; `ext` where extensions emit events. Types, turns and request
 ids are never part of a subject (each subject costs the server about 340 B of memory).
 """
 
@@ -32,7 +32,7 @@ KV_WORKERS: Final = "trunk_workers"
 KV_PRESENCE: Final = "trunk_presence"
 BLOBS: Final = "trunk_blobs"
 
-Channel = Literal["agent.fact", "agent.ask", "permission", "team"]
+Channel = Literal["agent.fact", "agent.ask", "permission", "team", "ext"]
 
 ALL_EVENTS: Final = "trunk.ev.>"
 ALL_DELTAS: Final = "trunk.delta.>"
@@ -49,6 +49,9 @@ ALL_PERMISSIONS: Final = "trunk.ev.*.*.permission"
 ALL_TERMINALS_OUT: Final = "trunk.term.*.out.*"
 ALL_TERMINALS_IN: Final = "trunk.term.*.in"
 ALL_TERMINALS_CTL: Final = "trunk.term.*.ctl"
+ALL_OF_EXTENSIONS: Final = "trunk.ev.*.*.ext"
+ALL_EXTENSION_CALLS: Final = "trunk.ext.>"
+ALL_EXTENSION_REQUESTS: Final = "trunk.api.>"
 
 HEADER_ID: Final = "Trunk-Id"
 HEADER_TYPE: Final = "Trunk-Type"
@@ -99,6 +102,16 @@ def spawn(host: str, adapter: str) -> str:
 def host(host: str, method: str) -> str:
     """Where questions to a host go."""
     return f"trunk.host.{check_token(host)}.{check_token(method)}"
+
+
+def extension_call(name: str, method: str) -> str:
+    """Where an extension answers."""
+    return f"trunk.ext.{check_token(name)}.{check_token(method)}"
+
+
+def extension_request(name: str, right: str, method: str) -> str:
+    """Where an extension asks the gateway; `right` is what the server lets it say of itself, `method` has its dots."""
+    return f"trunk.api.{check_token(name)}.{check_token(right)}.{method}"
 
 
 def system(kind: str) -> str:

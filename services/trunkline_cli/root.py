@@ -42,6 +42,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("doctor:doctor", "Check this machine and say what to do."),
     "sign-in": ("token:sign_in", "Print a link that signs a browser in."),
     "token": ("token:token", "Make, list and revoke tokens."),
+    "extension": ("extension:extension", "Let extensions in, list them, put them out."),
     "devices": ("devices:devices", "List, rename and revoke what people signed in with."),
 }
 """Name -> (module and function below `trunkline_cli.commands`, one line for the overview)."""

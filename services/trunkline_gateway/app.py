@@ -16,12 +16,13 @@ from aiohttp import web
 from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import CursorCodec
 from trunkline_bus.requests import Requests
-from trunkline_gateway import signin
+from trunkline_gateway import api, signin
 from trunkline_gateway.access import Access
 from trunkline_gateway.audit import Audit
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.devices import Devices
 from trunkline_gateway.directory import Directory
+from trunkline_gateway.extensions import Extensions
 from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.http import Routes
 from trunkline_gateway.hub import Hub
@@ -76,12 +77,11 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
         Workers(bus),
         Audit(requests),
     )
-    presence = Presence(bus)
-    terminals = Terminals(bus)
+    presence, terminals, extensions = Presence(bus), Terminals(bus), Extensions(bus)
     watched = (tokens.records, devices.records, workers.records, presence.records)
     bus.capacity.watch(bus.js_read)
     async with AsyncExitStack() as stack:
-        parts = Parts([part.run() for part in (directory, audit, terminals, *watched)])
+        parts = Parts([part.run() for part in (directory, audit, terminals, extensions, *watched)])
         stack.push_async_callback(parts.stop)
         for ready in (directory.ready, *(records.ready for records in watched)):
             await _first(ready.wait(), parts.failed())
@@ -100,10 +100,12 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             devices=devices,
             presence=presence,
             workers=workers,
+            extensions=extensions,
             audit=audit,
             requests=requests,
             terminals=terminals,
         )
+        parts.add(api.serve(gateway))
         access = Access(settings, tokens, audit, bus.log_id)
         routes = Routes(gateway, access)
         url = await _listen(routes, settings, stack)
@@ -132,6 +134,9 @@ class Parts:
 
     def __init__(self, parts: Iterable[Coroutine[Any, Any, None]]) -> None:
         self._tasks = [asyncio.create_task(part) for part in parts]
+
+    def add(self, part: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(part))
 
     async def failed(self) -> None:
         """Returns never; raises what the first part to fail raised."""

@@ -8,6 +8,7 @@ from trunkline_gateway.audit import Audit
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.devices import Devices
 from trunkline_gateway.directory import Directory
+from trunkline_gateway.extensions import Extensions
 from trunkline_gateway.hub import Hub
 from trunkline_gateway.peers import Peer
 from trunkline_gateway.presence import Presence, Seat
@@ -32,6 +33,7 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     devices: Devices
     presence: Presence
     workers: Workers
+    extensions: Extensions
     audit: Audit
     requests: Requests
     terminals: Terminals

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from trunkline_gateway import asyncapi, signin
 from trunkline_gateway.access import Access, peer_of
+from trunkline_gateway.calls import all_methods
 from trunkline_gateway.dispatch import call
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.openapi import document
@@ -152,13 +153,16 @@ class Routes:
                 "version": self._gateway.version,
                 "sessions": len(self._gateway.directory.states),
                 "clients": self.clients,
-                "extensions": [],
+                "extensions": sorted(self._gateway.extensions.known),
             },
             status=200 if ready else 503,
         )
 
     async def _on_openapi(self, _: web.Request) -> web.Response:
-        return web.Response(text=json.dumps(document(self._gateway.version)), content_type="application/json")
+        return web.Response(
+            text=json.dumps(document(self._gateway.version, all_methods(self._gateway))),
+            content_type="application/json",
+        )
 
     async def _on_asyncapi(self, _: web.Request) -> web.Response:
         found = asyncapi.document(self._gateway.version)

@@ -1,16 +1,17 @@
 """The HTTP interface as OpenAPI 3.1, made from the registry of methods: it can't go stale."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from trunkline_gateway.methods import ALL
+from trunkline_gateway.registry import Method
 from trunkline_wire import ERRORS
 
 
-def document(version: str) -> dict[str, Any]:
+def document(version: str, methods: Mapping[str, Method]) -> dict[str, Any]:
     """The whole document, as JSON values."""
-    kinds = [method.params for method in ALL.values()]
+    kinds = [method.params for method in methods.values()]
     (schemas, components) = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     paths = {
         f"/api/v1/{name}": {
@@ -28,7 +29,7 @@ def document(version: str) -> dict[str, Any]:
                 },
             }
         }
-        for (name, method), schema in zip(ALL.items(), schemas, strict=True)
+        for (name, method), schema in zip(methods.items(), schemas, strict=True)
     }
     problem = {
         "type": "object",

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.roles import Role
+from trunkline_gateway.roles import Limited, Role
 from trunkline_wire import TrunklineError
 
 P = TypeVar("P", bound="Params")
+T = TypeVar("T")
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,16 +21,12 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 Handler = Callable[[Gateway, Caller, Any], Awaitable[Any]]
 
 
-Limited = Literal["session", "itself", "never"]
-"""How a method keeps to a token's scope: its `session` has to be in it, it sees to it itself, or it is refused."""
-
-
 class Method(msgspec.Struct, frozen=True, kw_only=True):
     """`acts_as_person`: refused to processes of agents, whatever token they hold. `limited`: to tokens with a scope."""
 
     name: str
     role: Role
-    params: type[Params]
+    params: type[Params] | type[dict[str, Any]]
     handler: Handler
     acts_as_person: bool
     limited: Limited
@@ -67,7 +64,7 @@ def method(
     return register
 
 
-def read_params(kind: type[P], raw: Any) -> P:
+def read_params(kind: type[T], raw: Any) -> T:
     """Raises TrunklineError `bad_params` naming the field."""
     try:
         if isinstance(raw, msgspec.Raw):

@@ -11,7 +11,9 @@ from trunkline_wire import TrunklineError
 from trunkline_wire.events import Source
 
 Role = Literal["viewer", "participant", "approver", "owner"]
-Via = Literal["socket", "tcp"]
+Via = Literal["socket", "tcp", "nats"]
+Limited = Literal["session", "itself", "never"]
+"""How a method keeps to a token's scope: its `session` has to be in it, it sees to it itself, or it is refused."""
 _RANK: Final[dict[Role, int]] = {"viewer": 0, "participant": 1, "approver": 2, "owner": 3}
 
 
@@ -46,7 +48,10 @@ EVERYTHING: Final = Scope()
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks. `token` is the id of the token's record, None on the unix socket; `expires` is in seconds since 1970."""
+    """Who asks. `token` is the id of the token's record, None on the unix socket; `expires` is in seconds since 1970.
+
+    `extension` is the name of one that asks over NATS.
+    """
 
     actor: str
     role: Role
@@ -55,6 +60,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope = EVERYTHING
     device: str | None = None
     expires: float | None = None
+    extension: str | None = None
 
     @property
     def source(self) -> Source:

@@ -14,9 +14,9 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from trunkline_bus import metrics
 from trunkline_gateway.access import Access, peer_of
+from trunkline_gateway.calls import all_methods
 from trunkline_gateway.dispatch import call, require_ready
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.methods import ALL
 from trunkline_gateway.outbox import NotReadingError, Outbox
 from trunkline_gateway.presence import Seat, Watcher
 from trunkline_gateway.problems import error_frame
@@ -252,7 +252,7 @@ class Connection:
                 "scope": caller.principal.scope,
                 "device": caller.principal.device,
                 "expires": caller.principal.expires,
-                "methods": sorted([*ALL, *PROTOCOL_METHODS]),
+                "methods": sorted([*all_methods(self._gateway), *PROTOCOL_METHODS]),
                 "heartbeat_s": HEARTBEAT_S,
                 "silent_s": SILENT_S,
                 "max_frame": self._gateway.settings.max_frame,

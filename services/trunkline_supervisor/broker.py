@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from trunkline_bus import topology
+from trunkline_bus import guests, topology
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.credentials import ensure_keys, public_key, server_config
 from trunkline_bus.server import EmbeddedServer, ServerSettings, is_full, takes_writes
@@ -56,9 +56,12 @@ class OwnBroker:
 
     def __init__(self, directory: Path, log_file: Path, tell: OneLine) -> None:
         self._seeds = ensure_keys(directory / "keys")
-        users = {user: public_key(file) for user, file in self._seeds.items()}
+        self._users = {user: public_key(file) for user, file in self._seeds.items()}
+        self._directory = directory
+        self._guests = guests.read(directory)
+        authorization = server_config(self._users, self._guests)
         self.server = EmbeddedServer(
-            ServerSettings(directory=directory, log_file=log_file, authorization=server_config(users))
+            ServerSettings(directory=directory, log_file=log_file, authorization=authorization)
         )
         self._tell = tell
         self._restarts = Restarts()
@@ -128,10 +131,14 @@ class OwnBroker:
                 changed()
 
     async def _starved(self) -> None:
-        """Return once the store has room again after the server met a full disk: it takes no writes until it is restarted."""
+        """Return once the store has room again after the server met a full disk: it takes no writes until it is restarted.
+
+        Meanwhile it lets in the extensions that are added.
+        """
         store = self.server.store
         full = False
         while True:
+            await asyncio.to_thread(self._admit_guests)
             if not full and (is_full(store) or await asyncio.to_thread(self.server.gave_up_writing)):
                 full = True
                 log.warning("store_unwritable", extra={"store": str(store)})
@@ -139,6 +146,17 @@ class OwnBroker:
             if full and await asyncio.to_thread(takes_writes, store):
                 return
             await asyncio.sleep(LOOK_EVERY_S)
+
+    def _admit_guests(self) -> None:
+        try:
+            present = guests.read(self._directory)
+        except TrunklineError as error:
+            log.warning("guests_not_read", extra={"error": error.message})
+            return
+        if present != self._guests:
+            self._guests = present
+            self.server.admit(server_config(self._users, present))
+            log.info("guests_changed", extra={"users": sorted(present)})
 
     async def stop(self) -> None:
         with contextlib.suppress(TrunklineError):

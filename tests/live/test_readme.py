@@ -1,16 +1,14 @@
 """The README is run: its programs print a session's facts, deltas and asks; its commands exist."""
 
 import asyncio
-import hashlib
 import os
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
+from tests.node.install import node_modules
 
 from trunkline_testkit.product import Product, running
 
@@ -22,19 +20,6 @@ def program(name: str) -> str:
     found = re.search(rf"<!-- program: {name} -->\n```\w+\n(.*?)```", README, re.DOTALL)
     assert found is not None
     return found[1]
-
-
-def node_modules() -> Path:
-    """The pinned npm client, installed once outside the clone."""
-    lock = (ROOT / "tests/node/package-lock.json").read_bytes()
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    folder = cache / "trunkline/node" / hashlib.sha256(lock).hexdigest()[:16]
-    if not (folder / "node_modules").is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json", ".npmrc"):
-            shutil.copy(ROOT / "tests/node" / name, folder)
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=folder, check=True, timeout=300)
-    return folder
 
 
 SEEN = ["message.user", "message.delta", "message.assistant", "permission.requested", "ask.decided", "turn.completed"]

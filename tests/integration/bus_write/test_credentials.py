@@ -28,18 +28,19 @@ from trunkline_wire import TrunklineError
 SES = "ses_" + "0" * 32
 FACT, ASK = f"trunk.ev.1.{SES}.agent.fact", f"trunk.ev.1.{SES}.agent.ask"
 PERMISSION, TEAM, DELTA = f"trunk.ev.1.{SES}.permission", f"trunk.ev.1.{SES}.team", f"trunk.delta.1.{SES}"
+EXTENSION = f"trunk.ev.1.{SES}.ext"
 COMMAND, ANSWER, SPAWN = f"trunk.cmd.{SES}.ann", f"trunk.answer.{SES}.ann", "trunk.spawn.any.claude"
 SYSTEM, DEAD, BLOB = "trunk.sys.token", "trunk.dlq.x", "$O.trunk_blobs.C.x"
 LEASE, SESSIONS, ASKS, TOKENS = "$KV.trunk_leases.x", "$KV.trunk_sessions.x", "$KV.trunk_asks.x", "$KV.trunk_tokens.x"
 EVERYTHING = {
-    FACT, ASK, PERMISSION, TEAM, DELTA, COMMAND, ANSWER, SPAWN, SYSTEM, DEAD, BLOB, LEASE, SESSIONS, ASKS, TOKENS,
+    FACT, ASK, PERMISSION, TEAM, EXTENSION, DELTA, COMMAND, ANSWER, SPAWN, SYSTEM, DEAD, BLOB, LEASE, SESSIONS, ASKS, TOKENS,
 }  # fmt: skip
 MAY_WRITE = {
     "admin": EVERYTHING,
     "worker": {FACT, ASK, DELTA, SPAWN, DEAD, BLOB, LEASE},
     "projector": {SESSIONS, LEASE, DEAD, BLOB},
     "permissions": {PERMISSION, SYSTEM, ASKS, LEASE, DEAD, BLOB},
-    "gateway": {COMMAND, ANSWER, SPAWN, SYSTEM, TOKENS, DEAD},
+    "gateway": {EXTENSION, COMMAND, ANSWER, SPAWN, SYSTEM, TOKENS, DEAD},
     "reader": set[str](),
 }
 

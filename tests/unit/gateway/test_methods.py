@@ -25,6 +25,8 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "device.register": ("viewer", "itself"),
     "device.rename": ("viewer", "itself"),
     "device.revoke": ("viewer", "itself"),
+    "extension.config": ("viewer", "never"),
+    "extension.list": ("viewer", "itself"),
     "host.directories": ("participant", "never"),
     "policy.get": ("approver", "never"),
     "policy.history": ("approver", "never"),
@@ -94,7 +96,7 @@ def test_every_method_needs_the_role_it_should() -> None:
 
 def test_every_method_says_what_it_does() -> None:
     assert [name for name, method in ALL.items() if not method.summary] == []
-    assert set(document("1")["paths"]) == {f"/api/v1/{name}" for name in ALL}
+    assert set(document("1", ALL)["paths"]) == {f"/api/v1/{name}" for name in ALL}
 
 
 @pytest.mark.parametrize("role", ["viewer", "participant", "approver", "owner"])
