@@ -15,7 +15,7 @@ async def refuse_agents(gateway: Gateway, caller: Caller) -> None:
     workers = gateway.workers.processes(gateway.host)
     pid, reason = await asyncio.to_thread(peers.judge, caller.peer, workers, sessions)
     if pid is None:
-        if caller.principal.via == "tcp":
+        if caller.principal.via in {"tcp", "link"}:
             return
         raise TrunklineError(
             "agent_forbidden", "the process at the other end can't be told: connect over TCP, with a token"

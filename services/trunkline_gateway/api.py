@@ -32,7 +32,10 @@ _ROLES: Final[dict[str, Role]] = {
     "emit": "viewer",
     "itself": "viewer",
 }
-_ONLY: Final = {"emit": frozenset({"extension.emit"}), "itself": frozenset({"extension.config"})}
+_ONLY: Final = {
+    "emit": frozenset({"extension.emit"}),
+    "itself": frozenset({"extension.config", "extension.dead_letter"}),
+}
 
 
 async def serve(gateway: Gateway) -> None:

@@ -16,7 +16,7 @@ from aiohttp import web
 from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import CursorCodec
 from trunkline_bus.requests import Requests
-from trunkline_gateway import api, signin
+from trunkline_gateway import api, links, signin
 from trunkline_gateway.access import Access
 from trunkline_gateway.audit import Audit
 from trunkline_gateway.cursors import Cursors
@@ -88,6 +88,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
         await tokens.ensure_owner(settings.home / "token")
         await tokens.forget_expired()
         await signin.forget_expired(bus)
+        await links.forget_expired(bus)
         gateway = Gateway(
             bus=bus,
             settings=settings,

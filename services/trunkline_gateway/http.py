@@ -11,6 +11,7 @@ from aiohttp import web
 from trunkline_gateway import asyncapi, signin
 from trunkline_gateway.access import Access, peer_of
 from trunkline_gateway.calls import all_methods
+from trunkline_gateway.deciding import Deciding
 from trunkline_gateway.dispatch import call
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.openapi import document
@@ -65,6 +66,7 @@ class Routes:
         app.router.add_post("/sign-in", self._on_sign_in)
         app.router.add_post("/sign-out", self._on_sign_out)
         app.router.add_get("/health", self._on_health)
+        Deciding(self._gateway, self._body).add_to(app.router)
         for path in PATHS:
             app.router.add_get(path, self._on_page)
         return app

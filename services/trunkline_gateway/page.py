@@ -1,4 +1,4 @@
-"""The minimal page: three static files of the package."""
+"""The minimal page: the static files of the package."""
 
 from importlib import resources
 from typing import Final
@@ -6,6 +6,8 @@ from typing import Final
 _ASSETS: Final = {
     "/": ("index.html", "text/html"),
     "/sign-in": ("index.html", "text/html"),
+    "/a": ("ask.html", "text/html"),
+    "/ask.js": ("ask.js", "text/javascript"),
     "/app.js": ("app.js", "text/javascript"),
     "/app.css": ("app.css", "text/css"),
 }

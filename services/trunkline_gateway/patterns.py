@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from trunkline_wire import TrunklineError
 
-_PATTERN = re.compile(r"\*|[a-z_]+(\.[a-z_]+)*(\.\*)?")
+_PATTERN = re.compile(r"\*|[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*(\.\*)?")
 
 
 class Patterns:

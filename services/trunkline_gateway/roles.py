@@ -11,7 +11,7 @@ from trunkline_wire import TrunklineError
 from trunkline_wire.events import Source
 
 Role = Literal["viewer", "participant", "approver", "owner"]
-Via = Literal["socket", "tcp", "nats"]
+Via = Literal["socket", "tcp", "nats", "link"]
 Limited = Literal["session", "itself", "never"]
 """How a method keeps to a token's scope: its `session` has to be in it, it sees to it itself, or it is refused."""
 _RANK: Final[dict[Role, int]] = {"viewer": 0, "participant": 1, "approver": 2, "owner": 3}

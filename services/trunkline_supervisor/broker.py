@@ -76,7 +76,7 @@ class OwnBroker:
 
     @property
     def seeds(self) -> Mapping[str, Path]:
-        return self._seeds
+        return {**self._seeds, **{user: self._directory / "keys" / f"{user}.nk" for user in self._guests}}
 
     async def start(self) -> None:
         deadline = time.monotonic() + OLD_SERVER_S

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trunkline_agentkit.death import become_subreaper
+from trunkline_bus import guests
 from trunkline_service.logs import configure_logging
 from trunkline_service.settings import load
 from trunkline_supervisor.app import Supervisor, installed_version
@@ -15,7 +16,7 @@ from trunkline_supervisor.broker import Broker, OtherBroker, OwnBroker
 from trunkline_supervisor.console import Console
 from trunkline_supervisor.demo import start_demo
 from trunkline_supervisor.home import Home
-from trunkline_supervisor.services import chosen
+from trunkline_supervisor.services import EXTENSION_RIGHTS, chosen, configured_extensions
 from trunkline_supervisor.settings import SupervisorSettings
 from trunkline_wire import TrunklineError
 
@@ -47,6 +48,11 @@ async def _run(settings: SupervisorSettings, flags: Sequence[str]) -> None:
     become_subreaper()
     console = Console()
     stopping = asyncio.Event()
+    home = Home(settings.home)
+    extensions = [] if settings.nats_url else configured_extensions(home)
+    for one in extensions:
+        guests.add(home.root / "nats", one.name.removeprefix("ext-"), EXTENSION_RIGHTS)
+    services = [*chosen(settings.services), *(extensions if not settings.services else ())]
     supervisor = Supervisor(
         settings,
         _broker(settings, console),
@@ -54,7 +60,7 @@ async def _run(settings: SupervisorSettings, flags: Sequence[str]) -> None:
         version=installed_version(),
         environment=os.environ,
         flags=flags,
-        services=chosen(settings.services),
+        services=services,
         on_ready=(lambda up: _demo(up, console)) if settings.demo else None,
     )
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from trunkline_bus.credentials import extension_user
 from trunkline_supervisor.child import ChildSpec, Probe
 from trunkline_supervisor.home import Home
 from trunkline_supervisor.ports import free_port
@@ -29,6 +31,23 @@ SERVICES: Final = (
     Service("gateway", "gateway"),
     Service("adapters", "worker"),
 )
+
+
+SHIPPED: Final = ("webhook", "notify")
+"""Extensions that come with Trunkline: one runs where `trunkline.toml` has its table."""
+EXTENSION_RIGHTS: Final = ("viewer", "participant", "approver")
+
+
+def configured_extensions(home: Home) -> list[Service]:
+    """The extensions of `[extensions.<name>]` that come with Trunkline. Raises `bad_settings` for an unreadable file."""
+    path = home.root / "trunkline.toml"
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("extensions", {})
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
+        raise TrunklineError("bad_settings", f"{str(path)!r} can't be read: {error}") from error
+    return [Service(f"ext-{name}", extension_user(name)) for name in SHIPPED if name in tables]
 
 
 def chosen(names: Sequence[str]) -> list[Service]:
@@ -64,11 +83,15 @@ def child_spec(service: Service, home: Home, endpoint: Endpoint, environment: Ma
     env.pop("TRUNKLINE_NATS_SEED", None)
     if seed := endpoint.seeds.get(service.user):
         env["TRUNKLINE_NATS_SEED"] = str(seed)
+    module = f"trunkline_{service.name}"
+    if service.name.startswith("ext-"):
+        module = f"trunkline_extensions.{service.name.removeprefix('ext-')}"
+        env["TRUNKLINE_EXTENSIONS_GATEWAY"] = f"http://127.0.0.1:{endpoint.gateway_port}"
     if service.name == "gateway":
         env["TRUNKLINE_GATEWAY_PORT"] = str(endpoint.gateway_port)
     return ChildSpec(
         name=service.name,
-        argv=[sys.executable, "-m", f"trunkline_{service.name}"],
+        argv=[sys.executable, "-m", module],
         environment=env,
         log=home.log(service.name),
         probe=http_probe(service.name, port),

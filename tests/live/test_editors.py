@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.integration.acp.editor import editor
-from tests.live.test_readme import ROOT, node_modules
+from tests.live.test_readme import ROOT
+from tests.node.install import node_modules
 
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.product import Product

@@ -1,12 +1,22 @@
 """`extension.*`: which extensions answer, and what they are told and may write."""
 
 import asyncio
+import re
 import tomllib
-from typing import Any, cast
+from typing import Any, Final, cast
+from uuid import UUID
 
+from trunkline_bus import direct
+from trunkline_bus.credentials import extension_user
+from trunkline_bus.dead_letters import bury
+from trunkline_gateway.emitting import emit as write
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Params, method
-from trunkline_wire import TrunklineError
+from trunkline_wire import TrunklineError, subjects
+from trunkline_wire.ids import check_id, new_event_id
+
+MAX_ERROR: Final = 500
+_KIND: Final = re.compile(r"[a-z][a-z0-9_]{0,31}(\.[a-z][a-z0-9_]{0,31}){0,3}")
 
 
 class Nothing(Params, frozen=True, kw_only=True):
@@ -58,3 +68,46 @@ def itself(caller: Caller) -> str:
     if caller.principal.extension is None:
         raise TrunklineError("forbidden", "this is for extensions, over NATS")
     return caller.principal.extension
+
+
+class Emit(Params, frozen=True, kw_only=True):
+    session: str
+    kind: str
+    data: dict[str, Any] = {}
+    id: str | None = None
+
+
+@method("extension.emit", "viewer", Emit)
+async def emit(gateway: Gateway, caller: Caller, params: Emit) -> dict[str, Any]:
+    """Write the event `ext.<name>.<kind>` into a session's history; the same `id` again, at once, is the same event."""
+    name = itself(caller)
+    if _KIND.fullmatch(params.kind) is None:
+        raise TrunklineError("bad_params", "kind is words of a-z, 0-9 and _ with dots between", field="kind")
+    await gateway.directory.session(check_id(params.session, "ses"))
+    gateway.require_room()
+    id_ = new_event_id() if params.id is None else str(UUID(check_id(params.id, "cmd").removeprefix("cmd_")))
+    sequence = await write(
+        gateway.bus,
+        params.session,
+        f"ext.{name}.{params.kind}",
+        params.data,
+        id=id_,
+        source=caller.principal.source,
+    )
+    return {"id": id_, "sequence": sequence}
+
+
+class Letter(Params, frozen=True, kw_only=True):
+    cursor: str
+    error: str
+
+
+@method("extension.dead_letter", "viewer", Letter)
+async def dead_letter(gateway: Gateway, caller: Caller, params: Letter) -> dict[str, Any]:
+    """Note that the event at a cursor of `event.list` could not be delivered, for people to find."""
+    name = itself(caller)
+    stored = await direct.at(gateway.bus, subjects.EVENTS, gateway.cursors.place(params.cursor))
+    if stored is None:
+        raise TrunklineError("bad_cursor", "the event of this cursor is no longer in the log")
+    await bury(gateway.bus, extension_user(name), stored, TrunklineError("extension_failed", params.error[:MAX_ERROR]))
+    return {}

@@ -21,11 +21,15 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "ask.nonce": ("approver", "itself"),
     "ask.revoke": ("approver", "session"),
     "ask.rules": ("viewer", "session"),
+    "ask.link": ("approver", "itself"),
     "device.list": ("viewer", "itself"),
     "device.register": ("viewer", "itself"),
     "device.rename": ("viewer", "itself"),
     "device.revoke": ("viewer", "itself"),
+    "event.list": ("viewer", "itself"),
     "extension.config": ("viewer", "never"),
+    "extension.dead_letter": ("viewer", "never"),
+    "extension.emit": ("viewer", "session"),
     "extension.list": ("viewer", "itself"),
     "host.directories": ("participant", "never"),
     "policy.get": ("approver", "never"),
@@ -80,6 +84,7 @@ def test_every_method_needs_the_role_it_should() -> None:
     assert {name: (method.role, method.limited) for name, method in ALL.items()} == RIGHTS
     persons = {
         "ask.answer",
+        "ask.link",
         "ask.nonce",
         "ask.answer_many",
         "ask.revoke",

@@ -1,0 +1,36 @@
+"""A configured extension runs with the product, as a user of its own: an ask of the demo agent is approved by its link."""
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+from tests.integration.gateway.receiver import receiving
+
+from trunkline_testkit import eventually
+from trunkline_testkit.product import running
+
+
+@pytest.mark.slow
+async def test_the_webhook_that_is_configured_is_started(home: Path) -> None:
+    async with receiving() as receiver:
+        settings = home / ".trunkline" / "trunkline.toml"
+        settings.parent.mkdir(mode=0o700)
+        settings.write_text(
+            f'[extensions.webhook]\nurl = "{receiver.url}"\nsecret = "0123456789abcdef"\nactor = "amy"\n'
+        )
+        async with running(home) as product, await product.client() as client:
+            listed = (await client.call("extension.list"))["extensions"]
+            assert [one["name"] for one in listed] == ["webhook"]
+            session = (await client.call("session.create", adapter="demo", cwd=str(home)))["session"]
+            await client.call("subscribe", session=session)
+            await client.call("session.prompt", session=session, text="hello")
+            await client.wait("permission.requested", session=session)
+            await eventually(lambda: [one for one in receiver.bodies if one["link"]], 30)
+            link = next(one["link"] for one in receiver.bodies if one["link"])
+            url, _, code = link.partition("#code=")
+            body = {"code": code, "behaviour": "allow"}
+            where = f"{url.partition('/a/')[0]}/a/decide"
+            async with aiohttp.ClientSession() as http, http.post(where, json=body) as answer:
+                assert answer.status == 200
+            decided = await client.wait("ask.decided", session=session)
+            assert (decided["data"]["by"], decided["data"]["behaviour"]) == ("amy", "allow")
