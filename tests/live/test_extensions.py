@@ -23,7 +23,7 @@ async def test_the_webhook_that_is_configured_is_started(home: Path) -> None:
             assert [one["name"] for one in listed] == ["webhook"]
             session = (await client.call("session.create", adapter="demo", cwd=str(home)))["session"]
             await client.call("subscribe", session=session)
-            await client.call("session.prompt", session=session, text="hello")
+            await client.call("session.prompt", session=session, text="ask ls")
             await client.wait("permission.requested", session=session)
             await eventually(lambda: [one for one in receiver.bodies if one["link"]], 30)
             link = next(one["link"] for one in receiver.bodies if one["link"])
