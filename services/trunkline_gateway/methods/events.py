@@ -8,6 +8,7 @@ import msgspec
 from trunkline_bus.reader import Reader
 from trunkline_gateway.cursors import position, scope
 from trunkline_gateway.gateway import Caller, Gateway
+from trunkline_gateway.methods.extensions import itself
 from trunkline_gateway.patterns import Patterns
 from trunkline_gateway.registry import Params, method
 from trunkline_gateway.ring import frame_of, session_of
@@ -30,6 +31,16 @@ class List(Params, frozen=True, kw_only=True):
     limit: int = 100
     wait: float = 0.0
     """Seconds to wait for something to happen, where nothing has yet."""
+    routed: bool = False
+    """For extensions: only events of turns whose prompt they sent with a `route`."""
+
+
+class _Source(msgspec.Struct, frozen=True):
+    route: str | None = None
+
+
+class _Routed(msgspec.Struct, frozen=True):
+    source: _Source | None = None
 
 
 @method("event.list", "viewer", List, limited="itself")
@@ -46,6 +57,7 @@ async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any
     sees = caller.principal.scope if session is None else EVERYTHING
     sight = Sight(directory, sees)
     bound = scope(session, patterns.scope, sees.rights)
+    mine = f"{itself(caller)}/" if params.routed else None
     filters = [subjects.ALL_EVENTS if session is None else subjects.session_events(session)]
 
     def cursor_at(sequence: int, event: str | None) -> str:
@@ -79,10 +91,19 @@ async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any
             scanned += 1
             text = cursor_at(stored.sequence, stored.id)
             frame = frame_of(stored, session_of(stored.subject), text)
-            if frame is not None and patterns.matches(frame.type) and sight.frame(frame):
+            wanted = frame is not None and patterns.matches(frame.type) and sight.frame(frame)
+            if wanted and (mine is None or _route_of(stored.raw).startswith(mine)):
                 if found and size + len(stored.raw) > MAX_BYTES:
                     text = found[-1]["cursor"]
                     break
                 found.append({"cursor": text, "event": msgspec.Raw(stored.raw)})
                 size += len(stored.raw)
     return {"events": found, "cursor": text}
+
+
+def _route_of(raw: bytes) -> str:
+    try:
+        source = msgspec.json.decode(raw, type=_Routed).source
+    except msgspec.MsgspecError:
+        return ""
+    return (source.route if source is not None else None) or ""

@@ -4,6 +4,7 @@ import functools
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from trunkline_fold.session import SessionState
 from trunkline_gateway.agents import refuse_agents
@@ -14,12 +15,14 @@ from trunkline_gateway.sight import Sight
 from trunkline_wire import Data, TrunklineError, encode, make_command, timestamp
 from trunkline_wire.blocks import Block, TextBlock, ThinkingBlock, text_of
 from trunkline_wire.commands import VERBS, Close, Interrupt, Prompt, Steer
+from trunkline_wire.events import Source
 from trunkline_wire.ids import check_id, new_command_id
 from trunkline_wire.work import CommandFailed, CommandFinished
 
 OUTCOME_S: Final = 30.0
 MAX_CONTENT: Final = 400 * 1024
 MAX_LIST: Final = 500
+MAX_ROUTE: Final = 256
 NEW_TURN_VERBS: Final = frozenset({"run_command", "compact", "fork", "resume"})
 
 
@@ -87,6 +90,8 @@ class PromptParams(Params, frozen=True, kw_only=True):
     content: list[Block] | None = None
     id: str | None = None
     delivery: Literal["auto", "queue", "steer"] = "auto"
+    route: str | None = None
+    """An extension's own address: it is in the source of every event of the turn, as `<name>/<route>`."""
 
 
 @method("session.prompt", "participant", PromptParams)
@@ -97,7 +102,18 @@ async def prompt(gateway: Gateway, caller: Caller, params: PromptParams) -> dict
     content = check_content([TextBlock(text=params.text)] if params.text is not None else params.content or [])
     gateway.require_room()
     data = Prompt(content=content, delivery=params.delivery)
-    return await send(gateway, caller, params.session, data, id=params.id)
+    return await send(gateway, caller, params.session, data, id=params.id, source=_source(caller, params.route))
+
+
+def _source(caller: Caller, route: str | None) -> Source:
+    source, extension = caller.principal.source, caller.principal.extension
+    if route is None:
+        return source
+    if extension is None:
+        raise TrunklineError("forbidden", "`route` is an extension's own address: leave it out", field="route")
+    if not route.isprintable() or len(route) > MAX_ROUTE:
+        raise TrunklineError("bad_params", f"a route has up to {MAX_ROUTE} printable characters", field="route")
+    return replace(source, route=f"{extension}/{route}")
 
 
 class InterruptParams(Params, frozen=True, kw_only=True):
@@ -208,6 +224,7 @@ async def send(
     id: str | None,
     target: str | None = None,
     wait: bool = False,
+    source: Source | None = None,
 ) -> dict[str, Any]:
     command_id = check_id(id, "cmd") if id is not None else new_command_id()
     await _open_session(gateway, session, data.TYPE, command_id)
@@ -218,7 +235,7 @@ async def send(
             session=session,
             time=timestamp(),
             target=target,
-            source=caller.principal.source,
+            source=source or caller.principal.source,
         )
     )
     sent: dict[str, Any] = {"command": command_id, "sequence": sequence}

@@ -11,8 +11,9 @@ from trunkline_bus import direct
 from trunkline_bus.reader import read_session
 from trunkline_fold.check import check_session
 from trunkline_fold.session import fold_session, initial
-from trunkline_wire import subjects
+from trunkline_wire import Source, subjects
 from trunkline_wire.ids import new_command_id
+from trunkline_wire.turn import TurnCompleted, TurnStarted
 
 
 async def request(connection: Nats, right: str, method: str, **params: Any) -> Any:
@@ -72,4 +73,30 @@ async def test_events_are_given_above_a_cursor_each_once(rig: Rig) -> None:
             at = page["cursor"]
         assert seen == ["turn.started", "permission.requested", "turn.completed"]
         assert (await client.call("event.list", after=at, patterns=["session.created"])).get("gap") is not None
+    await writer.close()
+
+
+async def test_a_turn_comes_back_to_the_route_of_its_prompt(rig: Rig) -> None:
+    writer = await rig.session()
+    await rig.settled(writer)
+    connection = await nats.connect(rig.server.url)
+    at = (await request(connection, "participant", "event.list", routed=True))["cursor"]
+    await request(connection, "participant", "session.prompt", session=writer.session, text="hi", route="chat 7")
+    ((_, command),) = await rig.commands(writer.session)
+    assert command.source is not None
+    assert command.source.route == "bot/chat 7"
+    for number, source in enumerate((command.source, Source(actor="amy"), Source(actor="ext:x", route="other/1")), 1):
+        writer.append(TurnStarted(number=number), turn=f"tur_{number:032x}", source=source)
+        writer.append(TurnCompleted(outcome="success"), turn=f"tur_{number:032x}", source=source)
+    await rig.settled(writer)
+    page = await request(connection, "participant", "event.list", after=at, routed=True, patterns=["turn.completed"])
+    assert [one["event"]["turn"] for one in page["events"]] == [f"tur_{1:032x}"]
+    assert page["events"][0]["event"]["source"]["route"] == "bot/chat 7"
+    # The cursor is beyond what was for others.
+    assert (await request(connection, "participant", "event.list", after=page["cursor"], routed=True))["events"] == []
+    status, problem = await rig.post(
+        "session.prompt", {"session": writer.session, "text": "x", "route": "bot/1"}, token=rig.token
+    )
+    assert (status, problem["code"]) == (403, "forbidden")
+    await connection.close()
     await writer.close()

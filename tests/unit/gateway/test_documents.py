@@ -9,7 +9,7 @@ from trunkline_gateway import asyncapi, openapi
 from trunkline_gateway.methods import ALL
 
 ASYNC = asyncapi.document("1")
-OPEN = openapi.document("1")
+OPEN = openapi.document("1", ALL)
 
 
 def references(value: Any) -> list[str]:
