@@ -38,6 +38,8 @@ class Client:
         self.name = name
         self._place = place
         self.nats: Nats
+        self.files: Final = place.home / "extensions"
+        """Where an extension keeps what has to outlive it."""
 
     async def __aenter__(self) -> Self:
         self.nats = await nats.connect(

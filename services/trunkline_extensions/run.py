@@ -27,7 +27,7 @@ C = TypeVar("C", bound=SenderConfig)
 FAILED: Final = 1
 BAD_SETTINGS: Final = 2
 
-Opened = Callable[[C], AbstractAsyncContextManager[Deliver]]
+Opened = Callable[[C, Client], AbstractAsyncContextManager[Deliver]]
 
 
 def run(name: str, config: type[C], opened: Opened[C]) -> None:
@@ -57,8 +57,8 @@ async def serve(name: str, place: Place, config: type[C], opened: Opened[C]) -> 
         answer = await client.insist("itself", "extension.config")
         wanted = read_config(name, config, answer["config"])
         health.add("nats", lambda: None if client.nats.is_connected else "disconnected")
-        async with _listed(client, health), opened(wanted) as deliver:
-            cursor = Cursor(place.home / "extensions" / f"{name}.cursor")
+        async with _listed(client, health), opened(wanted, client) as deliver:
+            cursor = Cursor(client.files / f"{name}.cursor")
             sender = Sender(client, wanted, deliver, cursor=cursor, gateway=place.gateway)
             await sender.run(health.set_ready)
 

@@ -40,6 +40,11 @@ class SenderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     attempts: int = 8
     longest_pause: float = 60.0
 
+    @property
+    def routed(self) -> bool:
+        """Whether only the turns of its own prompts are delivered."""
+        return False
+
 
 class NotDeliveredError(Exception):
     """A delivery that may be tried again."""
@@ -74,11 +79,16 @@ class Cursor:
         return self._path.read_text() if self._path.exists() else None
 
     def write(self, text: str) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(".new")
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-            out.write(text)
-        fresh.replace(self._path)
+        write_private(self._path, text.encode())
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file in one step, readable for its owner alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        out.write(content)
+    fresh.replace(path)
 
 
 class Sender:
@@ -94,16 +104,16 @@ class Sender:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Follow until cancelled. `ready` is called once it is known where to begin."""
-        patterns = list(self._config.patterns)
+        patterns, routed = list(self._config.patterns), self._config.routed
         at = self._cursor.read()
         if at is None:
-            at = (await self._client.insist("approver", "event.list", patterns=patterns))["cursor"]
+            at = (await self._client.insist("approver", "event.list", patterns=patterns, routed=routed))["cursor"]
             self._cursor.write(at)
         ready()
         while True:
             try:
                 page = await self._client.insist(
-                    "approver", "event.list", after=at, patterns=patterns, wait=WAIT_S, limit=PAGE
+                    "approver", "event.list", after=at, patterns=patterns, routed=routed, wait=WAIT_S, limit=PAGE
                 )
             except TrunklineError as error:
                 if error.code != "bad_cursor":

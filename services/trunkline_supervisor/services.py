@@ -33,7 +33,7 @@ SERVICES: Final = (
 )
 
 
-SHIPPED: Final = ("webhook", "notify")
+SHIPPED: Final = ("webhook", "notify", "chat")
 """Extensions that come with Trunkline: one runs where `trunkline.toml` has its table."""
 EXTENSION_RIGHTS: Final = ("viewer", "participant", "approver")
 

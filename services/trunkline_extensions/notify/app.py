@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
+from trunkline_extensions.client import Client
 from trunkline_extensions.sender import Deliver, Delivery, NotDeliveredError, SenderConfig
 from trunkline_wire import TrunklineError, encode
 
@@ -43,7 +44,7 @@ def _plan(plan: Any) -> str:
 
 
 @asynccontextmanager
-async def opened(config: NotifyConfig) -> AsyncGenerator[Deliver]:
+async def opened(config: NotifyConfig, _: Client) -> AsyncGenerator[Deliver]:
     """Raises TrunklineError `bad_settings` for a URL that Apprise does not know, or without Apprise."""
     try:
         import apprise

@@ -9,6 +9,7 @@ from typing import Final
 
 import aiohttp
 
+from trunkline_extensions.client import Client
 from trunkline_extensions.sender import Deliver, Delivery, NotDeliveredError, RefusedError, SenderConfig
 from trunkline_wire import TrunklineError, encode
 
@@ -30,7 +31,7 @@ def signature(secret: str, body: bytes, now: int) -> str:
 
 
 @asynccontextmanager
-async def opened(config: WebhookConfig) -> AsyncGenerator[Deliver]:
+async def opened(config: WebhookConfig, _: Client) -> AsyncGenerator[Deliver]:
     """Raises TrunklineError `bad_settings` for what is no URL or no secret."""
     if not config.url.startswith(("http://", "https://")) or len(config.secret) < 16:
         raise TrunklineError(
