@@ -1,8 +1,10 @@
 """A configured extension runs with the product, as a user of its own: an ask of the demo agent is approved by its link."""
 
+import json
 from pathlib import Path
 
 import aiohttp
+import nats
 import pytest
 from tests.integration.gateway.receiver import receiving
 
@@ -34,3 +36,27 @@ async def test_the_webhook_that_is_configured_is_started(home: Path) -> None:
                 assert answer.status == 200
             decided = await client.wait("ask.decided", session=session)
             assert (decided["data"]["by"], decided["data"]["behaviour"]) == ("amy", "allow")
+
+
+@pytest.mark.slow
+async def test_an_extension_that_is_added_comes_in_without_a_restart(home: Path) -> None:
+    async with running(home) as product:
+        code, printed, errors = await product.cli("extension", "add", "mybot", "--command")
+        assert code == 0, errors
+        given = dict(line.split("=", 1) for line in printed.splitlines())
+        assert given["SERVICE_NAME"] == "ext-mybot"
+
+        log = product.trunkline_home / "logs" / "nats-server.log"
+        await eventually(lambda: "Reloaded server configuration" in log.read_text(), 30)
+        connection = await nats.connect(
+            given["NATS_URL"],
+            nkeys_seed=given["NATS_NKEY_SEED_FILE"],
+            inbox_prefix=given["NATS_INBOX_PREFIX"],
+        )
+        reply = await connection.request("trunk.api.mybot.participant.session.list", b"{}", timeout=10)
+        assert json.loads(reply.data)["payload"]["total"] == 0
+        await connection.close()
+        code, printed, _ = await product.cli("extension", "list", "--json")
+        assert [json.loads(line)["rights"] for line in printed.splitlines()] == [["viewer", "participant"]]
+        code, printed, _ = await product.cli("extension", "remove", "mybot")
+        assert (code, printed) == (0, "removed mybot\n")
