@@ -46,6 +46,7 @@ async def test_every_method_against_every_role(rig: Rig) -> None:
 
 SAMPLES: dict[str, dict[str, Any]] = {
     "ask.revoke": {"rule": "x"},
+    "extension.emit": {"kind": "x"},
     "session.command": {"verb": "compact"},
     "session.hand_over": {"to": "terminal"},
     "session.native": {"method": "x"},
@@ -70,6 +71,8 @@ async def test_a_limited_token_reaches_its_session_and_nothing_else(rig: Rig) ->
             assert (await client.call("ask.list"))["asks"] == []
             assert (await client.call("ask.list", session=other.session))["asks"] == []
             assert await outcome(client, "ask.answer", ask=theirs, behaviour="allow") == "forbidden"
+            assert await outcome(client, "ask.link", ask=theirs) == "forbidden"
+            assert await outcome(client, "event.list", session=other.session) == "forbidden"
             assert await outcome(client, "session.create", cwd="/", adapter="demo") == "forbidden"
             assert await outcome(client, "subscribe", session=other.session) == "forbidden"
             for name, method in ALL.items():
