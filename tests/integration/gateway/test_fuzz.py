@@ -24,7 +24,7 @@ FUZZ = settings(
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
-SCHEMA = schemathesis.openapi.from_dict(openapi.document("1"))
+SCHEMA = schemathesis.openapi.from_dict(openapi.document("1", ALL))
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,9 @@ JSON = st.recursive(
     max_leaves=12,
 )
 NAMES = st.sampled_from([*ALL, "hello", "subscribe", "unsubscribe"])
-FIELDS = st.sampled_from(sorted({name for method in ALL.values() for name in method.params.__struct_fields__}))
+FIELDS = st.sampled_from(
+    sorted({name for method in ALL.values() for name in getattr(method.params, "__struct_fields__", ())})
+)
 REQUESTS = st.fixed_dictionaries(
     {
         "type": st.just("req"),

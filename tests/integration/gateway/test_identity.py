@@ -57,6 +57,9 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "session.set_mode": {"mode": "x"},
     "session.set_model": {"model": "x"},
     "session.set_thinking": {"level": "low"},
+    "terminal.input": {"viewer": "x", "text": "x"},
+    "terminal.release": {"viewer": "x"},
+    "terminal.resize": {"viewer": "x", "columns": 80, "rows": 24},
 }
 
 
