@@ -295,7 +295,7 @@ class Decider:
             home=self._policy.user_home,
             moment=arrived(desk, record),
             workspace=desk.workspace,
-            cost_usd=desk.spending.usd,
+            cost_usd=desk.costs.get(record.ask),
             real=self._host.looker(desk.host),
         )
         return decide(self._policy.policy, record, circumstances)

@@ -44,6 +44,8 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
     erased: bool = False
     arrived: dict[str, str] = {}
     """When the server stored each open ask (RFC 3339): expiry counts from there."""
+    costs: dict[str, float] = {}
+    """What the session had cost (USD) when each open ask came, as far as it was known: what comes later changes no ruling."""
 
     late: list[str] = []
     """Answers whose decision was stored behind an end that nobody had seen yet: they have their outcome all the same."""
@@ -86,7 +88,10 @@ def fold_desk(desk: Desk, event: Event, sequence: int, channel: Channel | None, 
     folded = fold_asks(desk.asks, event, sequence, channel)
     if folded.asks is not desk.asks.asks:
         arrived = {ask.ask: desk.arrived.get(ask.ask) or timestamp(stored) for ask in folded.open}
-        desk = replace(desk, arrived=arrived)
+        now = {} if desk.spending.usd is None else {ask.ask: desk.spending.usd for ask in folded.open}
+        # Those that were there before keep what they came with.
+        known = {ask: cost for ask, cost in now.items() if ask not in desk.arrived} | desk.costs
+        desk = replace(desk, arrived=arrived, costs={ask: known[ask] for ask in arrived if ask in known})
     desk = replace(desk, asks=folded, spending=spending)
     match event.data:
         case SessionCreated() as data:

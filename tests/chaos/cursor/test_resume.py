@@ -33,7 +33,7 @@ from trunkline_wire.turn import MessageSystem
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 SOME: Final = ("turn.*", "ask.*", "permission.*", "message.assistant")
-FLOOD: Final = 1_500
+FLOOD: Final = 1_000
 PADDING: Final = "é😀" * 1_000
 
 

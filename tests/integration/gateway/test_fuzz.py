@@ -17,7 +17,7 @@ from trunkline_gateway.methods import ALL
 from trunkline_gateway.roles import Principal, Role
 
 FUZZ = settings(
-    max_examples=6,
+    max_examples=3,
     deadline=None,
     database=None,
     derandomize=True,

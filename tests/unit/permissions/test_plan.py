@@ -210,3 +210,15 @@ def test_the_desk_knows_what_the_session_cost_and_where_it_is() -> None:
     found = desk(CREATED, UsageUpdated(total_cost_usd=1.25), SessionClaimed(worker="w", host="h2"))
     assert (found.spending.usd, found.host) == (1.25, "h2")
     assert decode_desk(encode_desk(found)) == found
+
+
+def test_an_ask_is_judged_by_what_the_session_had_cost_when_it_came() -> None:
+    later = "ask_" + "1" * 32
+    costs = [UsageUpdated(total_cost_usd=cost) for cost in (0.5, 2.0)]
+    found = desk(CREATED, ASKED, costs[0], replace(ASKED, ask=later), costs[1])
+    assert found.costs == {later: 0.5}  # of the first nothing was known yet
+    found = decode_desk(encode_desk(found))
+    again = fold_desk(
+        found, make_event(AskWithdrawn(ask=later, why="cancelled"), session=SESSION, time=""), 6, None, BEGIN
+    )
+    assert again.costs == {}
