@@ -12,7 +12,7 @@ MOST: Final = 512 * 1024
 """Bytes on their way to a viewer."""
 ALWAYS: Final = 64 * 1024
 """Bytes that may be on their way however long they take."""
-OLDEST_S: Final = 0.25
+OLDEST_S: Final = 0.15
 PAINT_EVERY_S: Final = 0.1
 _STEP: Final = 16 * 1024
 

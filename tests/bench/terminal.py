@@ -65,7 +65,7 @@ async def key_times(product: Product, session: str) -> list[float]:
         await viewer.take()
         for number in range(KEYS):
             before, begun = viewer.offset, time.perf_counter()
-            await viewer.type("x" if number % 60 else "\x15")
+            await viewer.type("\x15" if number % 60 == 59 else "x")
             await viewer.until(lambda before=before: viewer.offset > before)
             took.append((time.perf_counter() - begun) * 1e3)
             await asyncio.sleep(0.02)

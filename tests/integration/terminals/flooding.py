@@ -37,6 +37,11 @@ class Flooded(msgspec.Struct, kw_only=True):
         return statistics.median(self.lags)
 
 
+def is_over(viewer: Looking) -> bool:
+    """Whether its screen says so, wherever the line breaks."""
+    return "the flood is over" in viewer.screen.text.replace("\n", "")
+
+
 async def flood(product: Product, session: str, megabytes: float) -> Flooded:
     """Runs it in a session's shell; Ctrl-C ends it once so much was printed."""
     processes = {name: process for name in SERVICES if (process := product.find(name)) is not None}
@@ -70,11 +75,11 @@ async def flood(product: Product, session: str, megabytes: float) -> Flooded:
         live.keep = True
         asked = time.perf_counter()
         await live.type("\x03")
-        await live.until(lambda: b"the flood is over" in live.printed or "the flood is over" in live.screen.text, 30)
+        await live.until(lambda: b"the flood is over" in live.printed or is_over(live), 30)
         interrupted = (time.perf_counter() - asked) * 1e3
         # Whoever stood still sees the screen as it is; after half a minute only once it has connected again.
         frozen.frozen.set()
-        await frozen.until(lambda: "the flood is over" in frozen.screen.text or frozen.said[-1]["type"] == "closed", 60)
+        await frozen.until(lambda: is_over(frozen) or frozen.said[-1]["type"] == "closed", 60)
         return Flooded(
             printed=printed,
             seconds=seconds,
