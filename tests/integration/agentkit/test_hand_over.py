@@ -32,7 +32,7 @@ from trunkline_agentkit.sweep import marked
 from trunkline_fold.session import fold_session, initial
 from trunkline_wire import Event, timestamp
 from trunkline_wire.blocks import TextBlock, join_text
-from trunkline_wire.commands import HandOver
+from trunkline_wire.commands import Close, HandOver
 from trunkline_wire.ids import item_id
 from trunkline_wire.turn import MessageAssistant, MessageUser, TurnCompleted, TurnStarted
 
@@ -203,6 +203,8 @@ async def test_a_busy_session_is_refused_unless_it_is_to_be_interrupted(
     events = await hand.has(session, "command.finished", command=forced)
     assert [event.data.outcome for event in those(events, "turn.completed")] == ["interrupted"]
     assert state_of(events).interface == "terminal"
+    await hand.command(session, Close())
+    await hand.has(session, "session.closed")
     await hand.verify(session)
 
 
