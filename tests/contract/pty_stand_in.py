@@ -34,6 +34,13 @@ def do(prompt: str) -> None:
             say(" ".join(f"word{n}" for n in range(2000)), 0.05)
         case ["slow"]:
             say("one two three", 1.0)
+        case ["until", "released"]:
+            say("It waits for a file.")
+            while not Path("released").exists():
+                time.sleep(0.1)
+                put(".")
+            put("\r\n")
+            say("Released.")
         case ["huge"]:
             for n in range(10_000):
                 put(f"{n:06d} " + "x" * 93 + "\r\n")

@@ -237,3 +237,48 @@ async def test_a_detached_terminal_goes_on_and_its_gap_is_told_once(product: Pro
     code, out, err = await product.cli("daemon", "stop", "--all")
     assert code == 0, f"{out}\n{err}"
     assert marked(mark) == []
+
+
+@pytest.mark.parametrize("hold", [pytest.param("detached", marks=pytest.mark.long), "tmux"])
+async def test_a_terminal_in_a_turn_goes_on_whatever_is_killed(product: Product, project: Path, hold: str) -> None:
+    """Worker, gateway, nats-server and supervisor in turn; what was printed meanwhile is on the screen that the log has."""
+    client = await product.client()
+    session = await begin(client, project, agent="stand-in", options={"hold": hold})
+    mark = {SESSION_MARK: f"{HELD}{session}"}
+    await client.call("session.prompt", session=session, text="until released")
+    await client.wait("turn.started")
+    program = set(marked(mark))
+    for part in ("adapters", "gateway", "nats-server", "supervisor"):
+        if part == "supervisor":
+            assert product.process is not None
+            product.process.kill()
+            await product.process.wait()
+            await product.start()
+        else:
+            await product.restarted(part, product.kill(part))
+        assert program <= set(marked(mark)), part
+    await client.close()
+    client = await product.client_when_up()
+    try:
+        await client.subscribe(session, start="start")
+        await client.wait("session.resumed", lambda event: event["data"]["how"] == "adopted", within=60)
+        (project / "released").touch()
+        ended = await client.wait("turn.completed", within=60)
+        assert ended["data"]["outcome"] == "success"
+        assert said(client.events("message.assistant")[-1]).endswith("Released.")
+        assert len(client.events("turn.started")) == 1
+        assert program <= set(marked(mark))
+        # Stopped in order: what is held on purpose is all that goes on.
+        await client.close()
+        await product.stop(spare={pid for pid, _ in marked(mark)})
+        assert program <= set(marked(mark))
+        await product.start()
+        client = await product.client_when_up()
+        await client.subscribe(session, start="start")
+        await client.call("session.close", session=session)
+        await client.wait("session.closed")
+        await eventually(lambda: not marked(mark), 20)
+    finally:
+        await client.close()
+    code, out, err = await product.cli("verify", session)
+    assert code == 0, f"{out}\n{err}"
