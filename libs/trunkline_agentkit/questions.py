@@ -119,11 +119,15 @@ async def _histories(path: str) -> dict[str, Any]:
     return msgspec.json.decode(out)
 
 
+def _broken(error: TrunklineError) -> None:
+    log.warning("adapter_not_loaded", extra={"error": error.message})
+
+
 def list_histories(path: str) -> dict[str, Any]:
     """What agents ran in `path` without Trunkline, the latest first. Blocking."""
     real = Path(path).expanduser().resolve()
     found: list[dict[str, Any]] = []
-    for name, adapter in load_all().items():
+    for name, adapter in load_all(_broken).items():
         if not isinstance(adapter, KeepsHistories):
             continue
         try:

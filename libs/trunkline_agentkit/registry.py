@@ -1,5 +1,6 @@
 """Adapters are found by entry points of the group `trunkline.adapters`: one may live in any distribution."""
 
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, cast
 
@@ -23,9 +24,15 @@ def load(name: str) -> BackendAdapter:
     return _load(found[0])
 
 
-def load_all() -> dict[str, BackendAdapter]:
-    """All installed adapters by name."""
-    return {point.name: _load(point) for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+def load_all(broken: Callable[[TrunklineError], None]) -> dict[str, BackendAdapter]:
+    """All installed adapters by name. `broken` is told of each that can't be loaded: it hides no other."""
+    found: dict[str, BackendAdapter] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            found[point.name] = _load(point)
+        except TrunklineError as error:
+            broken(error)
+    return found
 
 
 def _load(point: EntryPoint) -> BackendAdapter:

@@ -3,11 +3,13 @@
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+import click
 import msgspec
 
 if TYPE_CHECKING:
     from trunkline_agentkit.agents import Agent
     from trunkline_agentkit.protocol import BackendAdapter
+    from trunkline_wire import TrunklineError
 
 PROBE_S: Final = 20.0
 
@@ -20,14 +22,22 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def survey() -> list[Found]:
-    """All agents that the adapters know, by name and then the best way first. Whatever hinders one is its `error`."""
+    """All agents that the adapters know, by name and then the best way first. Whatever hinders one is its `error`.
+
+    An adapter that can't even be loaded is named on the error output.
+    """
     from trunkline_agentkit.manifest import WAYS
     from trunkline_agentkit.registry import load_all
 
-    found = await asyncio.gather(*(_ask(adapter) for adapter in load_all().values()))
+    found = await asyncio.gather(*(_ask(adapter) for adapter in load_all(say_broken).values()))
     return sorted(
         (one for some in found for one in some), key=lambda one: (one.agent.name, WAYS.index(one.adapter.manifest.way))
     )
+
+
+def say_broken(error: "TrunklineError") -> None:
+    """For an adapter that can't be loaded."""
+    click.echo(f"left out: {error}", err=True)
 
 
 async def _ask(adapter: "BackendAdapter") -> list[Found]:

@@ -185,9 +185,10 @@ async def _keeping(agent: str | None) -> "AsyncGenerator[list[tuple[str, KeepsHi
     """The histories of one agent, or of all that keep any. Raises `unknown_adapter`, `unsupported`, and what keeps one from looking."""
     from trunkline_agentkit.history import KeepsHistories
     from trunkline_agentkit.registry import load, load_all
+    from trunkline_cli.probing import say_broken
     from trunkline_wire import TrunklineError
 
-    keeping = {name: adapter for name, adapter in load_all().items() if isinstance(adapter, KeepsHistories)}
+    keeping = {name: adapter for name, adapter in load_all(say_broken).items() if isinstance(adapter, KeepsHistories)}
     if agent is not None:
         keeping = {name: adapter for name, adapter in keeping.items() if agent in adapter.history_agents}
         if not keeping:

@@ -25,8 +25,8 @@ def install(machine: Path, *names: str) -> None:
         path.chmod(0o755)
 
 
-def agents(machine: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {"HOME": str(machine), "PATH": f"{machine / 'bin'}:/bin:/usr/bin", "LANG": "C.UTF-8"}
+def agents(machine: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {"HOME": str(machine), "PATH": f"{machine / 'bin'}:/bin:/usr/bin", "LANG": "C.UTF-8", **more}
     if "COVERAGE_PROCESS_START" in os.environ:
         environment["COVERAGE_PROCESS_START"] = os.environ["COVERAGE_PROCESS_START"]
     command = [sys.executable, "-m", "trunkline_cli", "agents", *arguments]
@@ -74,6 +74,16 @@ def test_an_agent_with_two_ways_has_the_best_first(machine: Path) -> None:
 def test_what_is_missing_says_how_to_install_it(machine: Path) -> None:
     shown = {row[0]: row for row in rows(agents(machine, "--all"))}
     assert "npm install -g @google/gemini-cli" in shown["gemini"][4]
+
+
+def test_an_adapter_that_cannot_be_loaded_hides_no_other(machine: Path) -> None:
+    broken = machine / "lib" / "broken-1.dist-info"
+    broken.mkdir(parents=True)
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (broken / "entry_points.txt").write_text("[trunkline.adapters]\nbroken = no.such.module:Adapter\n")
+    done = agents(machine, PYTHONPATH=str(broken.parent))
+    assert [row[0] for row in rows(done)] == ["demo", "shell"]
+    assert "left out: unknown_adapter: adapter 'broken' (no.such.module:Adapter) can't be loaded" in done.stderr
 
 
 def test_as_json_every_way_has_its_capabilities(machine: Path) -> None:
