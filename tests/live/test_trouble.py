@@ -40,7 +40,7 @@ async def test_a_background_task_starts_a_turn_by_itself(product: Product, proje
 WAYS = {
     "direct child": "{approve}",
     "setsid": "setsid --wait {approve}",
-    "double fork": "sh -c '({approve} &) ; sleep 2'",
+    "double fork": "sh -c '(({approve}; touch $DONE) &); while [ ! -e $DONE ]; do sleep 0.1; done'",
     "curl with the token file": (
         'curl -s -X POST -H "Authorization: Bearer $(cat {home}/token)" -H "Content-Type: application/json"'
         ' -d "{{\\"ask\\": \\"$ASK\\", \\"behaviour\\": \\"allow\\"}}" {gateway}/api/v1/ask.answer'
@@ -71,7 +71,7 @@ async def attack_by(product: Product, project: Path, way: str) -> None:
             approve=approve, home=product.trunkline_home, gateway=product.state["gateway"], user_home=product.home
         )
         script.write_text(
-            f"ASK={asked['data']['ask']}\nexport TRUNKLINE_HOME={product.trunkline_home}\n{command}\necho tried\n"
+            f"ASK={asked['data']['ask']}\nexport DONE={project}/done TRUNKLINE_HOME={product.trunkline_home}\n{command}\necho tried\n"
         )
         await client.call(
             "session.prompt", session=attacker, text=f"SCENARIO=bash CMD=sh {script} > {project}/out 2>&1"
