@@ -177,6 +177,7 @@ async def kill_amid(product: Product, project: Path, part: str) -> str:
         await client.close()
 
 
+@pytest.mark.long
 async def test_ten_sessions_at_once(product: Product, project: Path) -> None:
     async with await product.client() as client:
         sessions = [await start_session(client, project) for _ in range(10)]

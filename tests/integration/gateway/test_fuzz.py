@@ -34,7 +34,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"trunkline_gateway.methods.{name}", 0.05)
 
 
-@pytest.mark.parametrize("role", ["viewer", "owner"])
+@pytest.mark.parametrize("role", [pytest.param("viewer", marks=pytest.mark.long), "owner"])
 async def test_requests_made_from_the_openapi(rig: Rig, role: Role) -> None:
     await rig.restart_gateway(rate_messages=0, rate_bytes=0)
     async with await rig.session() as writer:
