@@ -104,16 +104,6 @@ def host(host: str, method: str) -> str:
     return f"trunk.host.{check_token(host)}.{check_token(method)}"
 
 
-def extension_call(name: str, method: str) -> str:
-    """Where an extension answers."""
-    return f"trunk.ext.{check_token(name)}.{check_token(method)}"
-
-
-def extension_request(name: str, right: str, method: str) -> str:
-    """Where an extension asks the gateway; `right` is what the server lets it say of itself, `method` has its dots."""
-    return f"trunk.api.{check_token(name)}.{check_token(right)}.{method}"
-
-
 def system(kind: str) -> str:
     return f"trunk.sys.{check_token(kind)}"
 

@@ -31,13 +31,6 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether a session of a workspace is in it."""
         return self.whole or session in self.sessions or (workspace is not None and workspace in self.workspaces)
 
-    def within(self, other: "Scope") -> bool:
-        """Whether it holds nothing that `other` lacks."""
-        if other.whole:
-            return True
-        mine = (set(self.sessions), set(self.workspaces))
-        return not self.whole and mine[0] <= set(other.sessions) and mine[1] <= set(other.workspaces)
-
     @property
     def rights(self) -> str:
         """The same for scopes that hold the same; empty for everything. Cursors are bound to it."""
