@@ -5,8 +5,10 @@ could hide one (operators, substitutions, options that name a program, ways up t
 word that could be a command.
 """
 
+import contextlib
 import fnmatch
 import functools
+import itertools
 import posixpath
 import re
 import shlex
@@ -151,7 +153,7 @@ def _covers(pattern: str, command: str) -> bool:
     except ValueError:
         return False
     known = pattern.split()
-    if sum(map(_climbs, words)) > sum(map(_climbs, known)):
+    if sum(map(_climbs, words)) > sum(map(_climbs, known)) or _assigned(words) > _assigned(known):
         return False
     return not any(_starts_another(words, word) and word not in known for word in words)
 
@@ -170,6 +172,11 @@ def _script(command: str) -> str | None:
 def _climbs(word: str) -> int:
     """How often a word goes up the tree."""
     return sum(_CLIMBS.fullmatch(part) is not None for part in _SEPARATORS.split(word))
+
+
+def _assigned(words: list[str]) -> int:
+    """How many words before the program set a variable: `echo*` is not `echoX=1 rm`."""
+    return next((n for n, word in enumerate(words) if _ASSIGNMENT.fullmatch(word) is None), len(words))
 
 
 def _starts_another(words: list[str], word: str) -> bool:
@@ -218,12 +225,16 @@ def parts_of(command: str) -> list[str]:
 
 
 def _take_apart(command: str, found: dict[str, None], *, depth: int) -> None:
-    text = _ANSI_QUOTE.sub("", _SPACE_VARIABLES.sub(" ", command.replace("\\\r\n", "").replace("\\\n", "")))
-    expanded = _BRACES.sub(lambda braces: f" {braces[1].replace(',', ' ')} ", text)
-    variants = dict.fromkeys((text, expanded, _REDIRECTION.sub(" ", expanded)))
+    # A backslash joins two lines, but not in a comment: there the second one is a command of its own.
+    joined = command.replace("\\\r\n", "").replace("\\\n", "")
+    variants: dict[str, None] = {}
+    for one in dict.fromkeys((joined, command)):
+        text = _ANSI_QUOTE.sub("", _SPACE_VARIABLES.sub(" ", one))
+        expanded = _BRACES.sub(lambda braces: f" {braces[1].replace(',', ' ')} ", text)
+        variants.update(dict.fromkeys((text, expanded, _REDIRECTION.sub(" ", expanded))))
     lines = [piece.strip() for one in variants for piece in _OPERATORS.split(one)]
     found.update(dict.fromkeys(line for line in lines if line))
-    pieces = [_words(line) for line in lines if line]
+    pieces = [words for line in lines if line for words in _readings(line)]
     fed = any(_reads_commands(words) for words in pieces)
     for words in pieces:
         if len(found) > _MOST_PARTS:
@@ -262,11 +273,16 @@ def _reads_commands(words: list[str]) -> bool:
     )
 
 
-def _words(piece: str) -> list[str]:
+def _readings(piece: str) -> list[list[str]]:
+    """The words of a piece; where an operator stood inside a quote and cut it open, each way to close it."""
     try:
-        return shlex.split(piece)
-    except ValueError:  # an open quote: the operator stood inside it
-        return piece.replace("'", " ").replace('"', " ").split()
+        return [shlex.split(piece)]
+    except ValueError:
+        found = [piece.replace("'", " ").replace('"', " ").split()]
+    for end in ("'", '"', "\\", "\\'", '\\"'):
+        with contextlib.suppress(ValueError):
+            found.append(shlex.split(piece + end))
+    return found
 
 
 def words_of(command: str) -> list[str]:
@@ -274,7 +290,7 @@ def words_of(command: str) -> list[str]:
     text = _ANSI_QUOTE.sub("", command)
     found: dict[str, None] = {}
     for piece in re.split(r"[;&|\n\r()`<>]", text):
-        for word in _words(piece):
+        for word in itertools.chain.from_iterable(_readings(piece)):
             for one in (word, *_SEPARATED.split(word)):
                 if one and not one.startswith("-"):
                     found[one.removeprefix("@")] = None

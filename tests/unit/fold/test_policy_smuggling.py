@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.unit.fold.test_policy import CWD, STATE_DIR, action, ask, record_of, run
 
@@ -258,7 +258,7 @@ BASH = shutil.which("bash")
 PIECES = (
     *("echo", " ", "a", ";", "&&", "||", "|", "&", "\n", "$(", ")", "(", "`", "'", '"', "\\", "#", "!", "{ ", ";}"),
     *("bash -c ", "bash", "eval ", "env ", "X=1 ", "xargs ", "timeout 1 ", "command ", "exec ", "<(", "<<<", ">", "<"),
-    *("${IFS}", "\\\n", "then ", "if ", ";fi", "$'", "pwned", "pwned", 'pw""ned', "-c", "-s"),
+    *("${IFS}", "\\\n", "then ", "if ", ";fi", "$'", "pwned", "pwned", 'pw""ned', "pw\\ned", "p'wne'd", "-c", "-s"),
 )
 commands = st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map("".join)
 
@@ -294,6 +294,7 @@ def runs_it(root: Path, command: str) -> bool:
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(begin=st.sampled_from(["echo", "echo a", "bash -c echo", "bash -c 'echo "]), rest=commands)
+@example(begin="echo", rest="X=1 pwned")
 def test_no_command_that_is_allowed_starts_another_program(shell: Path, begin: str, rest: str) -> None:
     command = begin + rest
     assume("pw" in command)
@@ -304,6 +305,9 @@ def test_no_command_that_is_allowed_starts_another_program(shell: Path, begin: s
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(command=commands)
+@example(command="#\\\npwned")
+@example(command='pw""ned \\')
+@example(command='pw\\ned "a;b"')
 def test_a_command_that_starts_a_denied_program_is_denied(shell: Path, command: str) -> None:
     assume("pw" in command)
     if action(f'{DENY}command = ["pwned", "pwned *"]', run(command)) != "deny":
