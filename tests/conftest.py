@@ -1,4 +1,7 @@
-"""Every test runs between trip-wires: nothing leaked, nothing outside. Property tests have no deadline of their own."""
+"""Every test runs between trip-wires: nothing leaked, nothing outside.
+
+Property tests take the same examples in every run. `--hypothesis-profile=hunt` takes new ones.
+"""
 
 from hypothesis import HealthCheck, settings
 
@@ -7,5 +10,6 @@ from trunkline_testkit.tripwires import trip_wires, trip_wires_of_loop
 __all__ = ["trip_wires", "trip_wires_of_loop"]
 
 # how long an example takes says how busy the machine is, not whether the code is right
-settings.register_profile("trunkline", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("hunt", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("trunkline", settings.get_profile("hunt"), derandomize=True, database=None)
 settings.load_profile("trunkline")
