@@ -19,7 +19,7 @@ from trunkline_bus.stored import Stored
 from trunkline_gateway.blocks import Blocks
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.directory import Directory
-from trunkline_gateway.ring import Frame, Ring, frame_of, make_frame
+from trunkline_gateway.ring import Frame, Rings, frame_of, make_frame
 from trunkline_wire import Event, TrunklineError, encode, parse_time, subjects
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Subscriber(Protocol):
 class Channel:
     """Run `run()` as a task, then `await opened()`."""
 
-    def __init__(self, bus: Bus, directory: Directory, cursors: Cursors, session: str | None) -> None:
+    def __init__(self, bus: Bus, directory: Directory, cursors: Cursors, rings: Rings, session: str | None) -> None:
         self.session = session
         self.subscribers: set[Subscriber] = set()
         self.blocks = Blocks()
@@ -55,10 +55,13 @@ class Channel:
         self._cursors = cursors
         self._held: deque[Event] = deque()
         self._ready = asyncio.Event()
-        self._begin()
+        self._rings = rings
+        self.ring = rings.open(directory.position)
+        self._cursor = cursors.at(session, directory.position, directory.last_id)
 
     def _begin(self) -> None:
-        self.ring = Ring(self._directory.position)
+        self._rings.close(self.ring)
+        self.ring = self._rings.open(self._directory.position)
         self._cursor = self._cursors.at(self.session, self._directory.position, self._directory.last_id)
 
     @property

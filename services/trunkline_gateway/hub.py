@@ -10,6 +10,7 @@ from trunkline_bus.tasks import end
 from trunkline_gateway.channel import Channel
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.directory import Directory
+from trunkline_gateway.ring import Rings
 from trunkline_wire import Event
 
 
@@ -20,6 +21,7 @@ class Hub:
         self._bus = bus
         self._directory = directory
         self._cursors = cursors
+        self._rings = Rings()
         self._channels: dict[str | None, tuple[Channel, asyncio.Task[None]]] = {}
         self._users: dict[str | None, int] = {}
         directory.listeners.append(self)
@@ -28,7 +30,7 @@ class Hub:
     async def channel(self, session: str | None) -> AsyncGenerator[Channel]:
         """The channel of a session (None: of all), running for as long as somebody is in the block."""
         if session not in self._channels:
-            opened = Channel(self._bus, self._directory, self._cursors, session)
+            opened = Channel(self._bus, self._directory, self._cursors, self._rings, session)
             self._channels[session] = (opened, asyncio.create_task(opened.run()))
         channel, task = self._channels[session]
         self._users[session] = self._users.get(session, 0) + 1
@@ -39,6 +41,7 @@ class Hub:
             self._users[session] -= 1
             if not self._users[session]:
                 del self._users[session], self._channels[session]
+                self._rings.close(channel.ring)
                 await end(task)
 
     def on_stored(self, session: str, stored: Stored) -> None:

@@ -10,8 +10,8 @@ from trunkline_bus import metrics
 from trunkline_bus.stored import Stored
 from trunkline_wire import encode, subjects
 
-MAX_FRAMES: Final = 2_000
-MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_BYTES: Final = 16 * 1024 * 1024
+"""Of all rings of a gateway."""
 
 _json: Final = msgspec.json.Decoder(msgspec.Raw)
 
@@ -112,21 +112,53 @@ class SseFrames:
         return b"event: gap\ndata: " + payload + b"\n\n"
 
 
+class Rings:
+    """The rings of all channels. They share MAX_BYTES: the oldest frame of all goes first, whoever wants it reads the stream."""
+
+    def __init__(self) -> None:
+        self._order: deque[Ring] = deque()
+        self._bytes = 0
+
+    def open(self, floor: int) -> "Ring":
+        """A ring without frames, which has all facts above `floor` from now on."""
+        return Ring(self, floor)
+
+    def close(self, ring: "Ring") -> None:
+        """Let go of a ring's frames."""
+        self._bytes -= ring.clear()
+        self._order = deque(one for one in self._order if one is not ring)
+
+    def added(self, ring: "Ring", size: int) -> None:
+        """A frame is in a ring: what is too much now goes, but not the frame itself."""
+        self._order.append(ring)
+        self._bytes += size
+        while self._bytes > MAX_BYTES and len(self._order) > 1:
+            self._bytes -= self._order.popleft().pop()
+
+
 class Ring:
     """The latest facts of a channel: all of them above `floor`."""
 
-    def __init__(self, floor: int) -> None:
+    def __init__(self, rings: Rings, floor: int) -> None:
         self.floor = floor
+        self._rings = rings
         self._frames: deque[Frame] = deque()
-        self._bytes = 0
 
     def append(self, frame: Frame) -> None:
         self._frames.append(frame)
-        self._bytes += frame.size
-        while len(self._frames) > MAX_FRAMES or (self._bytes > MAX_BYTES and len(self._frames) > 1):
-            oldest = self._frames.popleft()
-            self._bytes -= oldest.size
-            self.floor = oldest.sequence
+        self._rings.added(self, frame.size)
+
+    def pop(self) -> int:
+        """Take the oldest frame out; its size."""
+        oldest = self._frames.popleft()
+        self.floor = oldest.sequence
+        return oldest.size
+
+    def clear(self) -> int:
+        """Take all frames out; their size."""
+        size = sum(frame.size for frame in self._frames)
+        self._frames.clear()
+        return size
 
     def above(self, sequence: int) -> list[Frame] | None:
         """The facts above `sequence`; None where the ring no longer has all of them."""

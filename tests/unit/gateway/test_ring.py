@@ -1,5 +1,7 @@
-from trunkline_gateway import ring as rings
-from trunkline_gateway.ring import Frame, Ring, SseFrames, WsFrames, make_frame
+import pytest
+
+from trunkline_gateway import ring as rings_of
+from trunkline_gateway.ring import Frame, Rings, SseFrames, WsFrames, make_frame
 from trunkline_wire import decode_json
 
 
@@ -12,7 +14,7 @@ def sequences(frames: list[Frame] | None) -> list[int] | None:
 
 
 def test_the_ring_has_everything_above_its_floor() -> None:
-    ring = Ring(100)
+    ring = Rings().open(100)
     assert sequences(ring.above(100)) == []
     assert ring.above(99) is None
     for sequence in (103, 110, 111):
@@ -23,22 +25,39 @@ def test_the_ring_has_everything_above_its_floor() -> None:
     assert sequences(ring.above(200)) == []
 
 
-def test_the_oldest_go_and_the_floor_rises() -> None:
-    ring = Ring(0)
-    for sequence in range(1, rings.MAX_FRAMES + 11):
-        ring.append(frame(sequence))
-    assert ring.floor == 10
-    assert ring.above(9) is None
-    assert sequences(ring.above(10)) == list(range(11, rings.MAX_FRAMES + 11))
+def test_the_oldest_of_all_go_and_their_floor_rises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rings_of, "MAX_BYTES", 5 * frame(1).size)
+    rings = Rings()
+    quiet, busy = rings.open(0), rings.open(0)
+    quiet.append(frame(1))
+    for sequence in range(2, 7):
+        busy.append(frame(sequence))
+    assert (quiet.floor, busy.floor) == (1, 0)
+    assert quiet.above(0) is None
+    busy.append(frame(7))
+    assert busy.above(1) is None
+    assert sequences(busy.above(2)) == [3, 4, 5, 6, 7]
 
 
-def test_bytes_are_bounded_but_one_frame_always_fits() -> None:
-    ring = Ring(0)
-    for sequence in range(1, 11):
-        ring.append(frame(sequence, 1_000_000))
-    assert sequences(ring.above(ring.floor)) == [7, 8, 9, 10]
-    ring.append(frame(11, 10_000_000))
-    assert sequences(ring.above(10)) == [11]
+def test_one_frame_always_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rings_of, "MAX_BYTES", 1000)
+    ring = Rings().open(0)
+    ring.append(frame(1))
+    ring.append(frame(2, 10_000))
+    assert sequences(ring.above(1)) == [2]
+
+
+def test_a_closed_ring_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rings_of, "MAX_BYTES", 2 * frame(1).size)
+    rings = Rings()
+    gone, stays = rings.open(0), rings.open(0)
+    stays.append(frame(1))
+    gone.append(frame(2))
+    rings.close(gone)
+    stays.append(frame(3))
+    assert sequences(stays.above(0)) == [1, 3]
+    stays.append(frame(4))
+    assert sequences(stays.above(1)) == [3, 4]
 
 
 def test_frames_as_clients_see_them() -> None:
