@@ -232,7 +232,8 @@ def _take_apart(command: str, found: dict[str, None], *, depth: int) -> None:
         text = _ANSI_QUOTE.sub("", _SPACE_VARIABLES.sub(" ", one))
         expanded = _BRACES.sub(lambda braces: f" {braces[1].replace(',', ' ')} ", text)
         variants.update(dict.fromkeys((text, expanded, _REDIRECTION.sub(" ", expanded))))
-    lines = [piece.strip() for one in variants for piece in _OPERATORS.split(one)]
+    # Each piece between operators, and the whole, for what looks like an operator may stand in quotes.
+    lines = [piece.strip() for one in variants for piece in (one, *_OPERATORS.split(one))]
     found.update(dict.fromkeys(line for line in lines if line))
     pieces = [words for line in lines if line for words in _readings(line)]
     fed = any(_reads_commands(words) for words in pieces)

@@ -307,6 +307,7 @@ def test_no_command_that_is_allowed_starts_another_program(shell: Path, begin: s
 @given(command=commands)
 @example(command="#\\\npwned")
 @example(command='pw""ned \\')
+@example(command="""bash -c echo';'pw""ned""")
 @example(command='pw\\ned "a;b"')
 def test_a_command_that_starts_a_denied_program_is_denied(shell: Path, command: str) -> None:
     assume("pw" in command)
