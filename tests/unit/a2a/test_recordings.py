@@ -3,7 +3,7 @@
 from collections import Counter
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.unit.a2a.recorded import RECORDINGS, compare, new_translator, replay_file
@@ -11,6 +11,7 @@ from tests.unit.claude.recorded import read
 
 from trunkline_adapters.a2a.link import card_url
 from trunkline_agentkit import Fact, Out
+from trunkline_testkit.spoilt import shorter, wronged
 from trunkline_wire import Data, TrunklineError
 from trunkline_wire.asks import AskWithdrawn, PermissionRequested
 from trunkline_wire.blocks import join_text
@@ -57,18 +58,6 @@ def test_nothing_raises_nothing_is_unknown_and_turns_and_tools_pair(path: Path) 
     }
 
 
-def _shorter(value: object) -> list[Obj]:
-    if not isinstance(value, dict):
-        return []
-    whole = cast("Obj", value)
-    found: list[Obj] = []
-    for key, inner in whole.items():
-        found.append({other: kept for other, kept in whole.items() if other != key})
-        found.extend({**whole, key: wrong} for wrong in (None, 7, "text", [], {}, [None], True))
-        found.extend({**whole, key: shorter} for shorter in _shorter(inner))
-    return found
-
-
 @pytest.mark.parametrize("case", CASES, ids=_name)
 def test_every_message_survives_the_loss_and_the_change_of_any_field(case: Path) -> None:
     spoken = list(read(case / "native.jsonl"))
@@ -78,7 +67,7 @@ def test_every_message_survives_the_loss_and_the_change_of_any_field(case: Path)
             translator.sent(message)
             continue
         shown = {**message, "result": {**message.get("result", {}), "history": []}}
-        for spoilt in _shorter(shown):
+        for spoilt in [*shorter(shown), *wronged(shown, 9)]:
             deepcopy(translator).feed(spoilt)
         translator.feed(message)
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.unit.acp.recorded import RECORDINGS, Step, compare, new_translator, replay_file
@@ -12,6 +12,7 @@ from tests.unit.claude.recorded import read
 from trunkline_adapters.acp.translate import AcpTranslator
 from trunkline_agentkit import Fact, Piece
 from trunkline_agentkit.jsonrpc import id_key
+from trunkline_testkit.spoilt import shorter, wronged
 from trunkline_wire.blocks import TextBlock, ThinkingBlock
 from trunkline_wire.turn import MessageAssistant
 from trunkline_wire.work import NativeMessage
@@ -126,38 +127,6 @@ def test_every_prompt_that_was_answered_had_one_turn(path: Path) -> None:
     assert len({id_key(step.message["id"]) for step in answered}) == len(answered)
 
 
-def _shorter(value: object) -> list[Obj]:
-    """Every copy of an object with one field less, at any depth."""
-    if not isinstance(value, dict):
-        return []
-    whole = cast("Obj", value)
-    found: list[Obj] = []
-    for key, inner in whole.items():
-        found.append({other: kept for other, kept in whole.items() if other != key})
-        found.extend({**whole, key: shorter} for shorter in _shorter(inner))
-        if isinstance(inner, list) and inner:
-            rest = cast("list[Any]", inner)
-            found.extend({**whole, key: [shorter, *rest[1:]]} for shorter in _shorter(rest[0]))
-    return found
-
-
-def _wronger(value: Obj) -> list[Obj]:
-    """Every copy of a message with one of its fields, or of its update's or result's, of another type."""
-    found: list[Obj] = []
-    for wrong in (None, 7, "text", [], {}, [None], True):
-        found.extend({**value, key: wrong} for key in value)
-        for key in ("params", "result"):
-            inner = value.get(key)
-            if isinstance(inner, dict):
-                inner = cast("Obj", inner)
-                found.extend({**value, key: {**inner, name: wrong}} for name in inner)
-                update = inner.get("update")
-                if isinstance(update, dict):
-                    update = cast("Obj", update)
-                    found.extend({**value, key: {**inner, "update": {**update, name: wrong}}} for name in update)
-    return found
-
-
 def _examples() -> list[tuple[Path, int]]:
     """One line of each kind of message of each agent: (recording, line)."""
     seen: dict[tuple[str, str], tuple[Path, int]] = {}
@@ -177,7 +146,7 @@ def test_every_kind_of_message_survives_the_loss_and_the_change_of_any_field() -
         translator = new_translator()
         for _, speaker, one in before:
             _hear(translator, speaker, one)
-        for spoilt in [*_shorter(message), *_wronger(message)]:
+        for spoilt in [*shorter(message), *wronged(message, 2)]:
             if len(str(spoilt)) > 6000:
                 continue  # long lists of models and commands: their shorter fellows stand for them
             copy = deepcopy(translator)

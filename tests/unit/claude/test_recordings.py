@@ -4,13 +4,13 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from tests.unit.claude.recorded import RECORDINGS, compare, new_translator, pieces_and_blocks, replay_file
 
 from trunkline_adapters.claude.native import KNOWN, REPEATING
 from trunkline_agentkit import Fact
+from trunkline_testkit.spoilt import shorter, wronged
 from trunkline_wire.work import NativeMessage
 
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/expected.jsonl"))
@@ -77,37 +77,14 @@ def test_every_type_survives_the_loss_of_any_field() -> None:
     types = json.loads(gzip.decompress(TYPES.read_bytes()))
     tried = 0
     for seen in types.values():
-        for message in _shorter(seen["example"]):
+        for message in shorter(seen["example"], keep="type"):
             new_translator().feed(message)
             tried += 1
     assert tried > 600
 
 
-@pytest.mark.parametrize("wrong", [None, 7, "text", [], {}, [None], True])
-def test_every_type_survives_fields_of_a_wrong_type(wrong: object) -> None:
+def test_every_type_survives_fields_of_a_wrong_type() -> None:
     types = json.loads(gzip.decompress(TYPES.read_bytes()))
     for seen in types.values():
-        example = seen["example"]
-        for key in example:
-            if key != "type":
-                new_translator().feed({**example, key: wrong})
-        inner = next((key for key in ("message", "request", "event", "response", "patch") if key in example), None)
-        if inner is not None and isinstance(example[inner], dict):
-            for key in example[inner]:
-                new_translator().feed({**example, inner: {**example[inner], key: wrong}})
-
-
-def _shorter(value: object) -> list[dict[str, Any]]:
-    """Every copy of an object with one field less, at any depth."""
-    if not isinstance(value, dict):
-        return []
-    whole = cast("dict[str, Any]", value)
-    found: list[dict[str, Any]] = []
-    for key, inner in whole.items():
-        if key != "type":
-            found.append({other: kept for other, kept in whole.items() if other != key})
-        found.extend({**whole, key: shorter} for shorter in _shorter(inner))
-        if isinstance(inner, list) and inner:
-            rest = cast("list[Any]", inner)
-            found.extend({**whole, key: [shorter, *rest[1:]]} for shorter in _shorter(rest[0]))
-    return found
+        for message in wronged(seen["example"], 1, keep="type"):
+            new_translator().feed(message)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,6 +10,7 @@ from tests.unit.codex.recorded import RECORDINGS, Step, compare, is_exec, new_tr
 
 from trunkline_adapters.codex.native import KNOWN, TRANSLATED
 from trunkline_agentkit import Fact, Piece
+from trunkline_testkit.spoilt import shorter, wronged
 from trunkline_wire.work import NativeMessage
 
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/expected.jsonl"))
@@ -107,27 +108,18 @@ def test_every_kind_survives_the_loss_of_any_field() -> None:
     """Takes each field of each example away, one at a time, at every depth, in a session that has begun."""
     tried = 0
     for step in _examples():
-        for message in _shorter(step.message):
+        for message in shorter(step.message, keep="method"):
             new_translator().feed(message)
             _opened(step).feed(message)
             tried += 1
     assert tried > 600
 
 
-@pytest.mark.parametrize("wrong", [None, 7, "text", [], {}, [None], True])
-def test_every_kind_survives_fields_of_a_wrong_type(wrong: object) -> None:
+def test_every_kind_survives_fields_of_a_wrong_type() -> None:
     for step in _examples():
-        params = step.message.get("params")
-        for key in step.message:
-            new_translator().feed({**step.message, key: wrong})
-        if not isinstance(params, dict):
-            continue
-        for key, value in cast("dict[str, Any]", params).items():
-            _opened(step).feed({**step.message, "params": {**params, key: wrong}})
-            if isinstance(value, dict):
-                for inner in cast("dict[str, Any]", value):
-                    changed = {**value, inner: wrong}
-                    _opened(step).feed({**step.message, "params": {**params, key: changed}})
+        for message in wronged(step.message, 2, keep="method"):
+            new_translator().feed(message)
+            _opened(step).feed(message)
 
 
 def _opened(step: Step) -> Any:
@@ -138,19 +130,3 @@ def _opened(step: Step) -> Any:
     translator.sent({"id": "open", "method": "thread/start", "params": {}})
     translator.feed({"id": "open", "result": {"thread": {"id": thread or "t"}}})
     return translator
-
-
-def _shorter(value: object) -> list[dict[str, Any]]:
-    """Every copy of an object with one field less, at any depth."""
-    if not isinstance(value, dict):
-        return []
-    whole = cast("dict[str, Any]", value)
-    found: list[dict[str, Any]] = []
-    for key, inner in whole.items():
-        if key != "method":
-            found.append({other: kept for other, kept in whole.items() if other != key})
-        found.extend({**whole, key: shorter} for shorter in _shorter(inner))
-        if isinstance(inner, list) and inner:
-            rest = cast("list[Any]", inner)
-            found.extend({**whole, key: [shorter, *rest[1:]]} for shorter in _shorter(rest[0]))
-    return found

@@ -3,13 +3,14 @@
 from collections import Counter
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.unit.claude.recorded import read
 from tests.unit.headless.recorded import RECORDINGS, agent_of, compare, new_translator, replay_file
 
 from trunkline_agentkit import Fact, Piece
+from trunkline_testkit.spoilt import shorter, wronged
 from trunkline_wire.blocks import TextBlock, ThinkingBlock
 from trunkline_wire.turn import MessageAssistant
 from trunkline_wire.work import NativeMessage
@@ -109,32 +110,6 @@ def test_turns_and_tools_open_and_close_in_pairs(path: Path) -> None:
                     pass
 
 
-def _shorter(value: object) -> list[Obj]:
-    """Every copy of an object with one field less, at any depth."""
-    if not isinstance(value, dict):
-        return []
-    whole = cast("Obj", value)
-    found: list[Obj] = []
-    for key, inner in whole.items():
-        found.append({other: kept for other, kept in whole.items() if other != key})
-        found.extend({**whole, key: shorter} for shorter in _shorter(inner))
-        if isinstance(inner, list) and inner:
-            rest = cast("list[Any]", inner)
-            found.extend({**whole, key: [shorter, *rest[1:]]} for shorter in _shorter(rest[0]))
-    return found
-
-
-def _wronger(value: Obj) -> list[Obj]:
-    """Every copy of a message with one of its fields, or of those of its members, of another type."""
-    found: list[Obj] = []
-    for wrong in (None, 7, "text", [], {}, [None], True):
-        for key, inner in value.items():
-            found.append({**value, key: wrong})
-            if isinstance(inner, dict):
-                found.extend({**value, key: {**inner, name: wrong}} for name in cast("Obj", inner))
-    return found
-
-
 @pytest.mark.parametrize("case", CASES, ids=_name)
 def test_every_message_survives_the_loss_and_the_change_of_any_field(case: Path) -> None:
     """The message is spoilt in the midst of its recording, and the rest of it must go on."""
@@ -145,7 +120,7 @@ def test_every_message_survives_the_loss_and_the_change_of_any_field(case: Path)
     for index, message in enumerate(spoken):
         if str(sorted(message)) not in seen:
             seen.add(str(sorted(message)))
-            for spoilt in [*_shorter(message), *_wronger(message)]:
+            for spoilt in [*shorter(message), *wronged(message, 1)]:
                 copy = deepcopy(translator)
                 copy.feed(spoilt)
                 for later in spoken[index + 1 :]:

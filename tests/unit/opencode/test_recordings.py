@@ -13,6 +13,7 @@ from trunkline_adapters.opencode.native import TRANSLATED, event_of, is_known, s
 from trunkline_adapters.opencode.profiles import PROFILES
 from trunkline_adapters.opencode.translate import OpenCodeTranslator
 from trunkline_agentkit import Fact, Piece
+from trunkline_testkit.spoilt import shorter, wronged
 from trunkline_wire.work import NativeMessage
 
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/expected.jsonl"))
@@ -113,17 +114,16 @@ def test_every_kind_survives_the_loss_of_any_field() -> None:
     """Takes each field of each example away, one at a time, at every depth, in a session that has begun."""
     tried = 0
     for step in _examples():
-        for message in _shorter(step.message):
+        for message in shorter(step.message):
             new_translator().feed(message)
             _opened(step).feed(message)
             tried += 1
     assert tried > 600
 
 
-@pytest.mark.parametrize("wrong", [None, 7, "text", [], {}, [None], True])
-def test_every_kind_survives_fields_of_a_wrong_type(wrong: object) -> None:
+def test_every_kind_survives_fields_of_a_wrong_type() -> None:
     for step in _examples():
-        for message in _wronged(step.message, wrong, 4):
+        for message in wronged(step.message, 4):
             new_translator().feed(message)
             _opened(step).feed(message)
 
@@ -146,27 +146,3 @@ def _opened(step: Step) -> OpenCodeTranslator:
     if (request := step.message.get("http")) is not None:
         translator.sent({"http": request})
     return translator
-
-
-def _wronged(value: Obj, wrong: object, depth: int) -> list[Obj]:
-    found: list[Obj] = []
-    for key, inner in value.items():
-        found.append({**value, key: wrong})
-        if isinstance(inner, dict) and depth:
-            found.extend({**value, key: one} for one in _wronged(cast("Obj", inner), wrong, depth - 1))
-    return found
-
-
-def _shorter(value: object) -> list[Obj]:
-    """Every copy of an object with one field less, at any depth; of a list only the first is looked into."""
-    if not isinstance(value, dict):
-        return []
-    whole = cast("Obj", value)
-    found: list[Obj] = []
-    for key, inner in whole.items():
-        found.append({other: kept for other, kept in whole.items() if other != key})
-        found.extend({**whole, key: shorter} for shorter in _shorter(inner))
-        if isinstance(inner, list) and inner:
-            rest = cast("list[Any]", inner)
-            found.extend({**whole, key: [shorter, *rest[1:]]} for shorter in _shorter(rest[0]))
-    return found
