@@ -171,8 +171,8 @@ def is_downloaded_and_run(parts: list[str]) -> bool:
 
 def is_obscured(parts: list[str]) -> bool:
     """Whether the program of a part is not to be read: a variable, a substitution, a glob."""
-    programs = {part.split(" ", 1)[0] for part in parts[1:] or parts}
-    return any(_UNREADABLE.search(program) is not None for program in programs - _TESTS)
+    programs = {part.split(" ", 1)[0] for part in parts} - _TESTS
+    return any(_UNREADABLE.search(program) is not None and not shell.is_assignment(program) for program in programs)
 
 
 def mentions(danger: Danger, parts: list[str]) -> bool:

@@ -26,7 +26,9 @@ _SIGNS: Final = ("\n", "\r", ";", "&", "|", "`", "$", "<", ">", "(", "{", "!")
 _OPERATORS: Final = re.compile(r"&&|\|\||[;&|\n\r()`{}]|\$\(|<<<|<<|[<>]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=.*", re.DOTALL)
 _SPACE_VARIABLES: Final = re.compile(r"\$\{IFS[^}]*\}|\$IFS\b")
-_ANSI_QUOTE: Final = re.compile(r"\$(?=['\"])")
+_QUOTES: Final = re.compile(r"""'[^']*'|\$'((?:[^'\\]|\\.)*)'|\$(?=")""", re.DOTALL)
+"""Plain quotes, which stay as they are, and the shell's `$'…'` and `$"…"`."""
+_VARIABLES: Final = re.compile(r"\$(?:\w+|\{[^}]*\}|[@*#?!$-])")
 _BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _REDIRECTION: Final = re.compile(
     r"""(?:\d+|&)?(?:<<<|<<-?|>>|>\||<>|[<>]&?)\s*(?:"[^"]*"|'[^']*'|\\.|[^\s;&|()<>"'\\])+"""
@@ -123,6 +125,11 @@ def commands_of(value: Any) -> list[str]:
     return list(dict.fromkeys(" ".join([command, *more]) for command in found))
 
 
+def is_assignment(word: str) -> bool:
+    """Whether a word that stands before a program sets a variable."""
+    return _ASSIGNMENT.fullmatch(word) is not None
+
+
 def is_steered(value: Any) -> bool:
     """Whether the input changes by other means what its command does: an environment, an input, another shell."""
     return isinstance(value, dict) and any(value.get(key) for key in _STEERING)
@@ -176,7 +183,7 @@ def _climbs(word: str) -> int:
 
 def _assigned(words: list[str]) -> int:
     """How many words before the program set a variable: `echo*` is not `echoX=1 rm`."""
-    return next((n for n, word in enumerate(words) if _ASSIGNMENT.fullmatch(word) is None), len(words))
+    return next((n for n, word in enumerate(words) if not is_assignment(word)), len(words))
 
 
 def _starts_another(words: list[str], word: str) -> bool:
@@ -229,9 +236,9 @@ def _take_apart(command: str, found: dict[str, None], *, depth: int) -> None:
     joined = command.replace("\\\r\n", "").replace("\\\n", "")
     variants: dict[str, None] = {}
     for one in dict.fromkeys((joined, command)):
-        text = _ANSI_QUOTE.sub("", _SPACE_VARIABLES.sub(" ", one))
+        text = _plainly_quoted(_SPACE_VARIABLES.sub(" ", one))
         expanded = _BRACES.sub(lambda braces: f" {braces[1].replace(',', ' ')} ", text)
-        variants.update(dict.fromkeys((text, expanded, _REDIRECTION.sub(" ", expanded))))
+        variants.update(dict.fromkeys((text, expanded, _REDIRECTION.sub(" ", expanded), _VARIABLES.sub("", text))))
     # Each piece between operators, and the whole, for what looks like an operator may stand in quotes.
     lines = [piece.strip() for one in variants for piece in (one, *_OPERATORS.split(one))]
     found.update(dict.fromkeys(line for line in lines if line))
@@ -249,11 +256,25 @@ def _take_apart(command: str, found: dict[str, None], *, depth: int) -> None:
                     _take_apart(word, found, depth=depth + 1)
 
 
+def _plainly_quoted(text: str) -> str:
+    """With plain quotes in place of the shell's `$'…'`, whose escapes are read, and `$"…"`."""
+
+    def plain(quote: re.Match[str]) -> str:
+        if quote[1] is None:
+            return "" if quote[0] == "$" else quote[0]
+        with contextlib.suppress(UnicodeError):
+            read = quote[1].encode("latin-1", "backslashreplace").decode("unicode_escape")
+            return "'" + read.replace("'", "'\"'\"'") + "'"
+        return quote[0][1:]
+
+    return _QUOTES.sub(plain, text)
+
+
 def _starts(words: list[str], *, anywhere: bool) -> Iterator[int]:
     """Where in a simple command a program may stand: at its beginning, and anywhere behind one that starts others."""
     begun = False
     for start, word in enumerate(words):
-        if _ASSIGNMENT.fullmatch(word) is not None:
+        if is_assignment(word):
             continue
         if (start < _MOST_SUFFIXES and (anywhere or not begun)) or (
             start > 0 and _EXECUTES.fullmatch(words[start - 1]) is not None
@@ -265,7 +286,7 @@ def _starts(words: list[str], *, anywhere: bool) -> Iterator[int]:
 
 def _reads_commands(words: list[str]) -> bool:
     """Whether this is a shell that takes its commands from a pipe or a text."""
-    while words and (_ASSIGNMENT.fullmatch(words[0]) or posixpath.basename(words[0]) in _STARTERS):
+    while words and (is_assignment(words[0]) or posixpath.basename(words[0]) in _STARTERS):
         words = words[1:]
     return (
         bool(words)
@@ -288,7 +309,7 @@ def _readings(piece: str) -> list[list[str]]:
 
 def words_of(command: str) -> list[str]:
     """Every word of a command that could be a path: dequoted, and without what an option or a redirection puts before it."""
-    text = _ANSI_QUOTE.sub("", command)
+    text = _plainly_quoted(command)
     found: dict[str, None] = {}
     for piece in re.split(r"[;&|\n\r()`<>]", text):
         for word in itertools.chain.from_iterable(_readings(piece)):

@@ -258,7 +258,24 @@ BASH = shutil.which("bash")
 PIECES = (
     *("echo", " ", "a", ";", "&&", "||", "|", "&", "\n", "$(", ")", "(", "`", "'", '"', "\\", "#", "!", "{ ", ";}"),
     *("bash -c ", "bash", "eval ", "env ", "X=1 ", "xargs ", "timeout 1 ", "command ", "exec ", "<(", "<<<", ">", "<"),
-    *("${IFS}", "\\\n", "then ", "if ", ";fi", "$'", "pwned", "pwned", 'pw""ned', "pw\\ned", "p'wne'd", "-c", "-s"),
+    *(
+        "${IFS}",
+        "\\\n",
+        "then ",
+        "if ",
+        ";fi",
+        "$'",
+        "pwned",
+        "pwned",
+        'pw""ned',
+        "pw\\ned",
+        "p'wne'd",
+        "$'pw\\x6eed'",
+        "$x",
+        "${x}",
+        "-c",
+        "-s",
+    ),
 )
 commands = st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map("".join)
 
@@ -307,6 +324,10 @@ def test_no_command_that_is_allowed_starts_another_program(shell: Path, begin: s
 @given(command=commands)
 @example(command="#\\\npwned")
 @example(command='pw""ned \\')
+@example(command="bash -c $'pwned$'echo")
+@example(command="$'pw\\x6eed'")
+@example(command="$x$'pw\\x6eed'")
+@example(command="pw${none}ned a")
 @example(command="""bash -c echo';'pw""ned""")
 @example(command='pw\\ned "a;b"')
 def test_a_command_that_starts_a_denied_program_is_denied(shell: Path, command: str) -> None:
