@@ -54,3 +54,12 @@ def test_frames_as_they_are_sent() -> None:
     assert not validator("event").is_valid({**frame, "payload": {**event, "data": {"number": "one"}}})
     refused = {"type": "res", "id": 7, "ok": False, "error": {"code": "forbidden", "message": "no"}}
     validator("answer").validate(refused)
+
+
+def test_what_a_terminals_viewer_says_and_is_told() -> None:
+    validator("terminal_resize").validate({"type": "resize", "columns": 80, "rows": 24})
+    assert not validator("terminal_resize").is_valid({"type": "resize", "columns": 80})
+    state = {"terminal": "0" * 16, "running": True, "columns": 80, "rows": 24, "writer": {"viewer": "v"}}
+    validator("terminal_state").validate({"type": "state", "state": state})
+    refused = {"code": "terminal_taken", "message": "take the terminal first"}
+    validator("terminal_error").validate({"type": "error", "of": "input", "error": refused})
