@@ -29,6 +29,8 @@ _SPACE_VARIABLES: Final = re.compile(r"\$\{IFS[^}]*\}|\$IFS\b")
 _QUOTES: Final = re.compile(r"""'[^']*'|\$'((?:[^'\\]|\\.)*)'|\$(?=")""", re.DOTALL)
 """Plain quotes, which stay as they are, and the shell's `$'…'` and `$"…"`."""
 _VARIABLES: Final = re.compile(r"\$(?:\w+|\{[^}]*\}|[@*#?!$-])")
+_BACKTICKS: Final = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_ESCAPED_IN_BACKTICKS: Final = re.compile(r"\\([$`\\])")
 _BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _REDIRECTION: Final = re.compile(
     r"""(?:\d+|&)?(?:<<<|<<-?|>>|>\||<>|[<>]&?)\s*(?:"[^"]*"|'[^']*'|\\.|[^\s;&|()<>"'\\])+"""
@@ -242,6 +244,9 @@ def _take_apart(command: str, found: dict[str, None], *, depth: int) -> None:
     # Each piece between operators, and the whole, for what looks like an operator may stand in quotes.
     lines = [piece.strip() for one in variants for piece in (one, *_OPERATORS.split(one))]
     found.update(dict.fromkeys(line for line in lines if line))
+    if depth < _DEPTH:
+        for quote in _BACKTICKS.finditer(joined):
+            _take_apart(_ESCAPED_IN_BACKTICKS.sub(r"\1", quote[1]), found, depth=depth + 1)
     pieces = [words for line in lines if line for words in _readings(line)]
     fed = any(_reads_commands(words) for words in pieces)
     for words in pieces:
