@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from trunkline_fold.policy import shell
+from trunkline_fold.policy import apart, shell
 from trunkline_fold.policy.rules import Danger
 from trunkline_wire.blocks import ToolKind
 
@@ -181,4 +181,4 @@ def mentions(danger: Danger, parts: list[str]) -> bool:
         return True
     if danger == "obscured" and is_obscured(parts):
         return True
-    return any(shell.mentioned(pattern, parts) for pattern in CLASSES[danger].commands)
+    return any(apart.mentioned(pattern, parts) for pattern in CLASSES[danger].commands)

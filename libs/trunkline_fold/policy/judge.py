@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from trunkline_fold.asks import AskRecord
-from trunkline_fold.policy import dangers, paths, shell, when
+from trunkline_fold.policy import apart, dangers, paths, shell, when
 from trunkline_fold.policy.rules import Action, Policy, Rule, Ruling
 from trunkline_wire.asks import PermissionRequested
 from trunkline_wire.blocks import Json
@@ -62,12 +62,17 @@ def explain(policy: Policy, record: AskRecord, circumstances: Circumstances) -> 
     """The same, with every rule that was looked at."""
     about = _About(record, circumstances)
     steps: list[Step] = []
+    unsure: Rule | None = None
     for rule in policy.rules:
         miss = _miss(rule, record, about)
         if miss is not None:
             steps.append(Step(rule=rule.name, action=rule.action, key=miss[0], found=miss[1]))
+            if rule.action != "allow" and miss[0] in ("command", "danger") and not about.whole:
+                unsure = unsure or rule
             continue
         steps.append(Step(rule=rule.name, action=rule.action, matched=True))
+        if unsure is not None and rule.action == "allow":
+            return Explanation(ruling=_unsure(policy, unsure), steps=steps)
         ruling = Ruling(
             action=rule.action,
             policy_version=policy.version,
@@ -81,7 +86,15 @@ def explain(policy: Policy, record: AskRecord, circumstances: Circumstances) -> 
         )
         return Explanation(ruling=ruling, steps=steps)
     action = policy.default if record.kind == "permission" else "ask"
+    if unsure is not None and action == "allow":
+        return Explanation(ruling=_unsure(policy, unsure), steps=steps)
     return Explanation(ruling=Ruling(action=action, policy_version=policy.version), steps=steps)
+
+
+def _unsure(policy: Policy, rule: Rule) -> Ruling:
+    """A person is asked where a command is too long to be sure that a rule against it does not match."""
+    message = f"the command is too long to be checked against {rule.name!r}"
+    return Ruling(action="ask", policy_version=policy.version, message=message)
 
 
 class _About:
@@ -101,8 +114,17 @@ class _About:
         self._real: dict[str, str] = {}
 
     @functools.cached_property
+    def _apart(self) -> list[apart.Parts]:
+        return [apart.parts_of(command) for command in self.commands]
+
+    @property
+    def whole(self) -> bool:
+        """Whether its commands were short enough to be read to their ends."""
+        return all(parts.whole for parts in self._apart)
+
+    @functools.cached_property
     def parts(self) -> list[str]:
-        return [part for command in self.commands for part in shell.parts_of(command)]
+        return [part for parts in self._apart for part in parts.texts]
 
     @functools.cached_property
     def paths(self) -> list[str]:
@@ -111,7 +133,7 @@ class _About:
 
     @functools.cached_property
     def words(self) -> list[str]:
-        words = [word for command in self.commands for word in shell.words_of(command)][:_MOST_WORDS]
+        words = [word for command in self.commands for word in apart.words_of(command)][:_MOST_WORDS]
         return [word.replace("${HOME}", self.home).replace("$HOME", self.home) for word in words]
 
     @functools.cached_property
@@ -243,7 +265,7 @@ def _any_glob(patterns: tuple[str, ...], value: str) -> bool:
 
 def _command(rule: Rule, about: _About) -> bool:
     if rule.action != "allow":
-        return any(shell.mentioned(pattern, about.parts) for pattern in rule.command)
+        return any(apart.mentioned(pattern, about.parts) for pattern in rule.command)
     if not about.commands or about.hidden or shell.is_steered(about.input):
         return False
     return all(any(shell.allowed(pattern, command) for pattern in rule.command) for command in about.commands)

@@ -5,7 +5,7 @@ import hashlib
 from typing import Any, Final, Literal
 
 from trunkline_fold.asks import AskRecord
-from trunkline_fold.policy import paths, shell
+from trunkline_fold.policy import apart, paths, shell
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods.asks import answering, give
 from trunkline_gateway.registry import Params, method
@@ -112,7 +112,7 @@ def _fits(gateway: Gateway, record: AskRecord, params: AnswerMany) -> bool:
 def _commanded(requested: PermissionRequested, pattern: str, behaviour: str) -> bool:
     commands = shell.commands_of(requested.input)
     if behaviour == "deny":
-        return any(shell.mentioned(pattern, shell.parts_of(command)) for command in commands)
+        return any(apart.mentioned(pattern, apart.parts_of(command).texts) for command in commands)
     if not commands or paths.is_hidden(requested.input) or shell.is_steered(requested.input):
         return False
     return all(shell.allowed(pattern, command) for command in commands)

@@ -252,6 +252,15 @@ def test_a_link_leads_no_allowed_path_elsewhere_and_hides_no_denied_one(tmp_path
     assert through_links(f'{DENY}path = "{tmp_path}/link/**"', "src/a", tmp_path) == "deny"
 
 
+def test_a_command_too_long_to_be_read_is_left_to_people() -> None:
+    policy = f'default = "allow"\n{DENY}command = "pwned"'
+    # An open quote makes many readings of each piece.
+    long = 'sudo "' + "a ; 'b " * 40_000
+    assert action(policy, run(long)) == "ask"
+    assert action(policy, run(f"{long}; pwned")) == "deny"
+    assert action(policy, run("cat <<EOF > a.py\n" + "print('what')\n" * 500 + "EOF")) == "allow"
+
+
 # Against a real shell: whether a program ran is not for us to say
 
 BASH = shutil.which("bash")
