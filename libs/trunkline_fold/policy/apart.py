@@ -244,13 +244,12 @@ def _dequoted(quote: re.Match[str]) -> str:
     return quote[3] if quote[2] is None else _ESCAPED_IN_QUOTES.sub(r"\1", quote[2])
 
 
-def words_of(command: str) -> list[str]:
+def words_of(command: str) -> Iterator[str]:
     """Every word of a command that could be a path: dequoted, and without what an option or a redirection puts before it."""
-    text = _plainly_quoted(command)
-    found: dict[str, None] = {}
-    for piece in re.split(r"[;&|\n\r()`<>]", text):
+    found: set[str] = set()
+    for piece in dict.fromkeys(re.split(r"[;&|\n\r()`<>]", _plainly_quoted(command))):
         for word in itertools.chain.from_iterable(_readings(piece)):
             for one in (word, *_SEPARATED.split(word)):
-                if one and not one.startswith("-"):
-                    found[one.removeprefix("@")] = None
-    return list(found)
+                if one and not one.startswith("-") and one not in found:
+                    found.add(one)
+                    yield one.removeprefix("@")

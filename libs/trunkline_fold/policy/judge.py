@@ -2,6 +2,7 @@
 
 import datetime as dt
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +14,8 @@ from trunkline_fold.policy.rules import Action, Policy, Rule, Ruling
 from trunkline_wire.asks import PermissionRequested
 from trunkline_wire.blocks import Json
 
-_MOST_WORDS: Final = 500
+_MOST_WORDS: Final = 5_000
+"""Words of a command that are looked at as paths."""
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +69,7 @@ def explain(policy: Policy, record: AskRecord, circumstances: Circumstances) -> 
         miss = _miss(rule, record, about)
         if miss is not None:
             steps.append(Step(rule=rule.name, action=rule.action, key=miss[0], found=miss[1]))
-            if rule.action != "allow" and miss[0] in ("command", "danger") and not about.whole:
+            if rule.action != "allow" and miss[0] in ("command", "path", "danger") and not about.whole:
                 unsure = unsure or rule
             continue
         steps.append(Step(rule=rule.name, action=rule.action, matched=True))
@@ -120,7 +122,7 @@ class _About:
     @property
     def whole(self) -> bool:
         """Whether its commands were short enough to be read to their ends."""
-        return all(parts.whole for parts in self._apart)
+        return all(parts.whole for parts in self._apart) and len(self.words) < _MOST_WORDS
 
     @functools.cached_property
     def parts(self) -> list[str]:
@@ -133,7 +135,8 @@ class _About:
 
     @functools.cached_property
     def words(self) -> list[str]:
-        words = [word for command in self.commands for word in apart.words_of(command)][:_MOST_WORDS]
+        every = (word for command in self.commands for word in apart.words_of(command))
+        words = itertools.islice(every, _MOST_WORDS)
         return [word.replace("${HOME}", self.home).replace("$HOME", self.home) for word in words]
 
     @functools.cached_property

@@ -258,6 +258,8 @@ def test_a_command_too_long_to_be_read_is_left_to_people() -> None:
     long = 'sudo "' + "a ; 'b " * 40_000
     assert action(policy, run(long)) == "ask"
     assert action(policy, run(f"{long}; pwned")) == "deny"
+    many = "cat " + " ".join(f"f{n}" for n in range(6_000))
+    assert action(f'default = "allow"\n{DENY}path = "/etc/shadow"', run(f"{many} /etc/shadow")) == "ask"
     assert action(policy, run("cat <<EOF > a.py\n" + "print('what')\n" * 500 + "EOF")) == "allow"
 
 
