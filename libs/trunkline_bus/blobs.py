@@ -40,6 +40,14 @@ class _Meta(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any] | None = None
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a blob of `size` bytes; `next` asks for the following one, None where this was the last."""
+
+    size: int
+    data: bytes
+    next: str | None = None
+
+
 class Blobs:
     """The blob store of a bus."""
 
@@ -113,22 +121,34 @@ class Blobs:
 
     async def get(self, sha256: str) -> bytes:
         """The bytes. Raises TrunklineError `blob_missing` where they are not there, or not as they were written."""
-        found = await leader.last_of(self._bus.mux, STREAM, _meta_subject(sha256))
-        meta = msgspec.json.decode(found.raw, type=_Meta) if found is not None and found.raw else None
-        if meta is None or meta.deleted:
-            raise TrunklineError("blob_missing", f"there is no blob {sha256}", sha256=sha256)
-        parts: list[bytes] = []
-        sequence = 0
-        for _ in range(meta.chunks):
-            part = await self._chunk(meta.nuid, sequence + 1)
-            if part is None:
-                raise TrunklineError("blob_missing", f"the blob {sha256} lacks a part", sha256=sha256)
-            sequence, data = part
-            parts.append(data)
+        part = await self.part(sha256)
+        parts = [part.data]
+        while part.next is not None:
+            part = await self.part(sha256, part.next)
+            parts.append(part.data)
         whole = b"".join(parts)
         if hashlib.sha256(whole).hexdigest() != sha256:
             raise TrunklineError("blob_missing", f"the blob {sha256} is not what was written", sha256=sha256)
         return whole
+
+    async def part(self, sha256: str, after: str | None = None) -> Part:
+        """The first part, or the one after that with this `next`. Whoever has them all checks the hash.
+
+        Raises TrunklineError `blob_missing`, and `bad_params` for an `after` that is none.
+        """
+        found = await leader.last_of(self._bus.mux, STREAM, _meta_subject(sha256))
+        meta = msgspec.json.decode(found.raw, type=_Meta) if found is not None and found.raw else None
+        if meta is None or meta.deleted:
+            raise TrunklineError("blob_missing", f"there is no blob {sha256}", sha256=sha256)
+        number, sequence = _place(after)
+        if number >= meta.chunks:
+            return Part(size=meta.size, data=b"")
+        chunk = await self._chunk(meta.nuid, sequence + 1)
+        if chunk is None:
+            raise TrunklineError("blob_missing", f"the blob {sha256} lacks a part", sha256=sha256)
+        sequence, data = chunk
+        number += 1
+        return Part(size=meta.size, data=data, next=f"{number}-{sequence}" if number < meta.chunks else None)
 
     async def _has(self, name: str) -> bool:
         found = await leader.last_of(self._bus.mux, STREAM, _meta_subject(name))
@@ -169,6 +189,14 @@ class Blobs:
             pass  # the leader is asked for as long as it takes
         found = await leader.get(self._bus.mux, STREAM, request)
         return (found.sequence, found.raw) if found is not None else None
+
+
+def _place(after: str | None) -> tuple[int, int]:
+    """(parts so far, the stream sequence of the last one)."""
+    number, _, sequence = ("0-0" if after is None else after).partition("-")
+    if not (number.isdecimal() and sequence.isdecimal() and len(sequence) < 20):
+        raise TrunklineError("bad_params", f"{after!r} is no `next` of a part", field="after")
+    return int(number), int(sequence)
 
 
 class _RefusedError(Exception):

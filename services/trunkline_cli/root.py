@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "policy": ("policy:policy", "Show, check and try the rules that decide asks."),
     "answer": ("asks:answer", "Answer an agent's questions."),
     "events": ("events:events", "Print the events of a session, or of all."),
+    "blob": ("blob:blob", "Print a large value that stands in an event as a reference."),
     "replay": ("replay:replay", "Show a session's state as of any moment."),
     "verify": ("verify:verify", "Check the log's invariants."),
     "agents": ("agents:agents", "List the agents that are installed here."),

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from trunkline_gateway import asyncapi, signin
 from trunkline_gateway.access import Access, peer_of
+from trunkline_gateway.blobs import BlobRoute
 from trunkline_gateway.calls import all_methods
 from trunkline_gateway.deciding import Deciding
 from trunkline_gateway.dispatch import call
@@ -60,6 +61,7 @@ class Routes:
         app.router.add_get("/ws", self._on_ws)
         app.router.add_get("/ws/terminal/{session}", self._on_terminal)
         app.router.add_get("/api/v1/events", self._on_events)
+        app.router.add_get("/api/v1/blobs/{sha256}", BlobRoute(self._gateway, self._access).get)
         app.router.add_get("/api/v1/openapi.json", self._on_openapi)
         app.router.add_get("/api/v1/asyncapi.json", self._on_asyncapi)
         app.router.add_post("/api/v1/{method}", self._on_method)

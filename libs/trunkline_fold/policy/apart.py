@@ -227,8 +227,9 @@ def _readings(piece: str) -> list[list[str]]:
     """The words of a piece; where an operator stood inside a quote and cut it open, each way to close it."""
     if (words := _split(piece)) is not None:
         return [words]
-    ends = (_split(piece + end) for end in ("'", '"', "\\", "\\'", '\\"'))
-    return [piece.replace("'", " ").replace('"', " ").split(), *(words for words in ends if words is not None)]
+    bare = piece.removesuffix("\\")
+    closed = (_split(f"{one}{end}") for one in dict.fromkeys((piece, bare)) for end in ("", "'", '"'))
+    return [bare.replace("'", " ").replace('"', " ").split(), *(words for words in closed if words is not None)]
 
 
 def _split(text: str) -> list[str] | None:

@@ -22,6 +22,7 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "ask.revoke": ("approver", "session"),
     "ask.rules": ("viewer", "session"),
     "ask.link": ("approver", "itself"),
+    "blob.get": ("viewer", "itself"),
     "device.list": ("viewer", "itself"),
     "device.register": ("viewer", "itself"),
     "device.rename": ("viewer", "itself"),
