@@ -176,8 +176,10 @@ def _joined(command: str) -> str:
 def _variants(command: str) -> dict[str, None]:
     """The ways in which a shell could see a text, depending on where quotes and comments begin and what variables hold."""
     variants: dict[str, None] = {}
-    # A backslash joins two lines, but not in a comment: there the second one is a command of its own.
-    for one in dict.fromkeys((_joined(command), command)):
+    joined = _joined(command)
+    # A backslash joins two lines, but not in a comment: there the second one is a command of its own. A quote in backticks
+    # ends with them.
+    for one in dict.fromkeys((joined, command, _BACKTICKS.sub("", joined))):
         text = _plainly_quoted(_SPACE_VARIABLES.sub(" ", one))
         expanded = _BRACES.sub(lambda braces: f" {braces[1].replace(',', ' ')} ", text)
         variants.update(dict.fromkeys((text, expanded, _REDIRECTION.sub(" ", expanded), _VARIABLES.sub("", text))))

@@ -117,6 +117,19 @@ def test_events_are_picked_by_type_and_place(up: Up) -> None:
     assert followed.returncode == 2
 
 
+def test_a_large_value_is_printed_by_its_hash(up: Up, tmp_path: Path) -> None:
+    session = new_session(up, "big 700000")
+    types = ("--type", "message.assistant", "--json")
+    lines = eventually_sync(lambda: up.ok("events", session, *types).splitlines(), 20)
+    text = json.loads(lines[0])["data"]["content"][0]["text"]
+    assert text["size"] == 700_000
+    assert up.spawn("blob", text["sha256"]).stdout == "x" * 700_000
+    up.ok("blob", text["sha256"], "-o", str(tmp_path / "output"))
+    assert (tmp_path / "output").read_text() == "x" * 700_000
+    missing = up.cli("blob", "0" * 64)
+    assert (missing.returncode, missing.stderr.split(":")[1].strip()) == (1, "blob_missing")
+
+
 def test_replay_is_the_state_as_it_was(up: Up) -> None:
     session = new_session(up, "say x")
     eventually_sync(lambda: "turn.completed" in up.ok("events", session), 20)
