@@ -30,17 +30,17 @@ async def _blob(sha256: str, output: Path | None, home: Path | None) -> int:
     from trunkline_cli.context import open_link
     from trunkline_wire import TrunklineError
 
-    digest, after = hashlib.sha256(), None
+    digest = hashlib.sha256()
     async with open_link(home) as link:
+        part = await link.call("blob.get", sha256=sha256)
         with click.open_file("-" if output is None else str(output), "wb") as out:
             while True:
-                part = await link.call("blob.get", sha256=sha256, after=after)
                 data = base64.b64decode(part["data"])
                 digest.update(data)
                 out.write(data)
-                after = part["next"]
-                if after is None:
+                if part["next"] is None:
                     break
+                part = await link.call("blob.get", sha256=sha256, after=part["next"])
     if digest.hexdigest() != sha256:
         raise TrunklineError("blob_missing", f"the blob {sha256} is not what was written", sha256=sha256)
     return 0
