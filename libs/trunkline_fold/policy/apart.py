@@ -35,6 +35,18 @@ _BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _REDIRECTION: Final = re.compile(
     r"""(?:\d+|&)?(?:<<<|<<-?|>>|>\||<>|[<>]&?)\s*(?:"[^"]*"|'[^']*'|\\.|[^\s;&|()<>"'\\])+"""
 )
+
+
+def _spread(braces: re.Match[str]) -> str:
+    return f" {braces[1].replace(',', ' ')} "
+
+
+_MAY_VANISH: Final = (
+    (_BRACES, _spread),
+    (_REDIRECTION, " "),
+    (_VARIABLES, ""),
+)
+"""What a shell replaces before it looks for programs, and by what."""
 _SEPARATED: Final = re.compile(r"[=:,]")
 _SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "eval", "trap", "source", "."})
 _STARTERS: Final = frozenset(
@@ -180,9 +192,10 @@ def _variants(command: str) -> dict[str, None]:
     # A backslash joins two lines, but not in a comment: there the second one is a command of its own. A quote in backticks
     # ends with them.
     for one in dict.fromkeys((joined, command, _BACKTICKS.sub("", joined))):
-        text = _plainly_quoted(_SPACE_VARIABLES.sub(" ", one))
-        expanded = _BRACES.sub(lambda braces: f" {braces[1].replace(',', ' ')} ", text)
-        variants.update(dict.fromkeys((text, expanded, _REDIRECTION.sub(" ", expanded), _VARIABLES.sub("", text))))
+        forms = {_plainly_quoted(_SPACE_VARIABLES.sub(" ", one)): None}
+        for pattern, instead in _MAY_VANISH:
+            forms.update(dict.fromkeys([pattern.sub(instead, form) for form in forms]))
+        variants.update(forms)
     return variants
 
 

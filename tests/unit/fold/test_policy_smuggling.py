@@ -339,6 +339,7 @@ def test_no_command_that_is_allowed_starts_another_program(shell: Path, begin: s
 @example(command="$'pw\\x6eed'")
 @example(command="$x$'pw\\x6eed'")
 @example(command="`pwned\\$x`")
+@example(command="<<<echo pwned$x")
 @example(command="`$'`$'pw\\x6eed'")
 @example(command="#\\\npwned\\\n")
 @example(command="pw${none}ned a")
