@@ -86,9 +86,10 @@ chaos-short *args: setup
 bench *args: setup
     @python -m tests.bench "$@"
 
-# write the generated schemas anew (a test compares them)
+# write the generated schemas and the Python client's methods anew (a test compares them)
 schema: setup
     python -m trunkline_wire.export
+    python -m trunkline_gateway.client_source
 
 # resolve the dependencies anew into requirements.lock (hashes, no host names)
 lock: setup

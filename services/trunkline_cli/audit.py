@@ -9,10 +9,10 @@ from typing import Any, Final
 import click
 
 from trunkline_cli.context import brief, find_session, open_link
-from trunkline_cli.link import Link
 from trunkline_cli.output import ndjson, pretty, safe, short, table
 from trunkline_cli.render import describe
 from trunkline_cli.since import since
+from trunkline_client import Link
 from trunkline_wire import TrunklineError, encode
 from trunkline_wire.asks import PermissionRequested, PlanProposed, QuestionAsked
 
@@ -62,9 +62,7 @@ async def stories(link: Link, wanted: dict[str, Any], limit: int | None = None) 
     """The stories of asks, the latest first."""
     cursor, count = None, 0
     while True:
-        page = await link.call(
-            "ask.history", limit=PAGE if limit is None else min(PAGE, limit), cursor=cursor, **wanted
-        )
+        page = await link.ask.history(limit=PAGE if limit is None else min(PAGE, limit), cursor=cursor, **wanted)
         for story in page["asks"]:
             yield story
             count += 1

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from trunkline_cli.client import ConnectionLostError, GatewayClient
 from trunkline_cli.discovery import RunningState, find_gateway, running_state
 from trunkline_cli.logbook import open_log
+from trunkline_client import Connection, ConnectionLostError
 from trunkline_wire import TrunklineError, subjects
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _ports() -> list[Finding]:
 
 async def _gateway(home: Path) -> Finding:
     try:
-        async with await GatewayClient.connect(find_gateway(home)) as client:
+        async with await Connection.connect(find_gateway(home)) as client:
             workers = await client.call("worker.list")
     except (TrunklineError, ConnectionLostError) as error:
         return Finding(check="gateway", state="fail", found=str(error), advice=f"see {home / 'logs' / 'gateway.log'}")

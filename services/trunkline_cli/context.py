@@ -7,8 +7,8 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
 
-from trunkline_cli.discovery import Address, find_gateway, home_directory
-from trunkline_cli.link import Link
+from trunkline_cli.discovery import find_gateway, home_directory
+from trunkline_client import Address, Link
 from trunkline_fold.asks import PermissionAsk, PlanAsk, QuestionAsk
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import is_id
@@ -32,14 +32,14 @@ def open_link(home: Path | None, *, patience: float = 120.0) -> Link:
     def find() -> Address:
         return find_gateway(home_directory(home))
 
-    return Link(find, patience=patience)
+    return Link(find, name="cli", patience=patience)
 
 
 async def list_sessions(link: Link) -> list[dict[str, Any]]:
     """The states of all sessions, newest first."""
     found: list[dict[str, Any]] = []
     while True:
-        page = await link.call("session.list", limit=PAGE, offset=len(found))
+        page = await link.session.list(limit=PAGE, offset=len(found))
         found += page["sessions"]
         if not page.get("has_more") or not page["sessions"]:
             # Session ids begin with the time.
@@ -89,7 +89,7 @@ async def find_ask(link: Link, reference: str | None, session: str | None = None
 
 async def list_asks(link: Link, session: str | None = None, status: Literal["open", "all"] = "open") -> list[Ask]:
     """The open asks, or all that are kept, oldest first."""
-    answer = await link.call("ask.list", session=session, status=status)
+    answer = await link.ask.list(session=session, status=status)
     return [decode_ask(value) for value in answer["asks"]]
 
 

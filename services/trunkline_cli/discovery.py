@@ -5,17 +5,10 @@ from pathlib import Path
 
 import msgspec
 
+from trunkline_client.address import Address
 from trunkline_wire import TrunklineError
 
 START_IT = "start it with `trunkline up`, or point TRUNKLINE_URL at a gateway elsewhere"
-
-
-class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """How to reach a gateway. `socket` wins over `url`; `token` is needed for TCP alone."""
-
-    url: str
-    socket: Path | None = None
-    token: str | None = None
 
 
 class RunningState(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from trunkline_wire.ids import new_command_id
 async def list_rules(session: str, as_json: bool, home: Path | None) -> int:
     """Print the rules of a session."""
     async with open_link(home) as link:
-        found = (await link.call("ask.rules", session=await find_session(link, session)))["rules"]
+        found = (await link.ask.rules(session=await find_session(link, session)))["rules"]
     if as_json:
         for rule in found:
             ndjson(rule)
@@ -38,10 +38,10 @@ async def revoke_rule(session: str, rule: str, home: Path | None) -> int:
     """Revoke the rule whose name begins so. Raises `unknown_rule`."""
     async with open_link(home) as link:
         session = await find_session(link, session)
-        known = [one["rule"] for one in (await link.call("ask.rules", session=session))["rules"]]
+        known = [one["rule"] for one in (await link.ask.rules(session=session))["rules"]]
         meant = [name for name in known if name.startswith(rule)]
         if len(meant) != 1:
             raise TrunklineError("unknown_rule", f"{len(meant)} rules begin with {rule!r}: see `trunkline asks rules`")
-        done = await link.call("ask.revoke", session=session, rule=meant[0], id=new_command_id())
+        done = await link.ask.revoke(session=session, rule=meant[0], id=new_command_id())
     click.echo(f"revoked: {done['rule']['rule']} of {session}")
     return 0

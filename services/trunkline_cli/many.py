@@ -30,7 +30,7 @@ async def answer_many(
             wanted["session"] = await find_session(link, session)
         if not wanted:
             wanted["all"] = True
-        dry = await link.call("ask.answer_many", behaviour=behaviour, dry_run=True, **wanted)
+        dry = await link.ask.answer_many(behaviour=behaviour, dry_run=True, **wanted)
         if not dry["asks"]:
             click.echo("nothing that fits waits for a decision", err=True)
             return 0
@@ -41,9 +41,7 @@ async def answer_many(
             return 1
         # What has come since was not shown, and is not answered.
         asks = [one["ask"] for one in dry["asks"]]
-        done = await link.call(
-            "ask.answer_many", behaviour=behaviour, asks=asks, id=dry["id"], message=message, within=120.0
-        )
+        done = await link.ask.answer_many(behaviour=behaviour, asks=asks, id=dry["id"], message=message, within=120.0)
     refused = 0
     for one in done["asks"]:
         if one["outcome"] == "refused":

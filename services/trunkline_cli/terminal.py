@@ -16,9 +16,7 @@ import aiohttp
 import msgspec
 
 from trunkline_bus.tasks import end
-from trunkline_cli.client import ConnectionLostError, error_of
-from trunkline_cli.discovery import Address
-from trunkline_cli.link import FIRST_DELAY, LONGEST_DELAY, Link
+from trunkline_client import FIRST_DELAY, LONGEST_DELAY, Address, ConnectionLostError, Link, error_of
 from trunkline_wire import TrunklineError, decode_json
 from trunkline_wire.ids import uuid7_hex
 from trunkline_wire.terminal import ACK_EVERY, MAX_KEYS, Frame, TerminalState, read_frame

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from trunkline_client import api
+from trunkline_gateway.client_source import source
 from trunkline_testkit import strategies
 from trunkline_wire import CATALOGUE, Event, encode
 from trunkline_wire.asyncapi import asyncapi
@@ -39,7 +41,11 @@ every_event: st.SearchStrategy[Event] = st.sampled_from(sorted(CATALOGUE)).flatm
 
 
 def test_committed_schemas_are_what_the_classes_say() -> None:
-    assert stale() == [], "run python -m trunkline_wire.export"
+    assert stale() == [], "run `just schema`"
+
+
+def test_the_methods_of_the_python_client_are_current() -> None:
+    assert Path(api.__file__).read_text() == source(), "run `just schema`"
 
 
 def test_check_tells_a_stale_file_and_writing_mends_it(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from trunkline_cli.acp.connection import Editor, Reply
 from trunkline_cli.acp.content import prompt_blocks
 from trunkline_cli.acp.native import VERSION, Able, able
 from trunkline_cli.acp.session import Attached
-from trunkline_cli.link import Link
+from trunkline_client import Link
 from trunkline_fold.session import SessionState, decode_state
 from trunkline_wire import TrunklineError, encode
 from trunkline_wire.ids import check_id, new_session_id

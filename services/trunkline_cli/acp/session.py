@@ -19,7 +19,7 @@ from trunkline_cli.acp.translate import Translator
 from trunkline_cli.awaiting import Awaited
 from trunkline_cli.context import decode_ask
 from trunkline_cli.dialog import Asked
-from trunkline_cli.link import Gap, Link, Notice, Opened, Received, Snapshot, Start
+from trunkline_client import Gap, Link, Notice, Opened, Received, Snapshot, Start
 from trunkline_fold.session import SessionState, decode_state
 from trunkline_wire import Event, TrunklineError, decode_event, encode
 from trunkline_wire.asks import (

@@ -262,7 +262,7 @@ async def _decide(
     async with open_link(home) as link:
         ask = await find_ask(link, reference, None if session is None else await find_session(link, session))
         params: dict[str, Any] = decision(ask)
-        result = await link.call("ask.answer", ask=ask.ask, session=ask.session, id=new_command_id(), **params)
+        result = await link.ask.answer(ask=ask.ask, session=ask.session, id=new_command_id(), **params)
     decided: dict[str, Any] = result.get("decision") or {}
     if result["outcome"] == "voted":
         click.echo(f"{result['votes']} of {result['quorum']} allow it: {ask.ask} of {ask.session}")

@@ -32,7 +32,7 @@ async def _blob(sha256: str, output: Path | None, home: Path | None) -> int:
 
     digest = hashlib.sha256()
     async with open_link(home) as link:
-        part = await link.call("blob.get", sha256=sha256)
+        part = await link.blob.get(sha256=sha256)
         with click.open_file("-" if output is None else str(output), "wb") as out:
             while True:
                 data = base64.b64decode(part["data"])
@@ -40,7 +40,7 @@ async def _blob(sha256: str, output: Path | None, home: Path | None) -> int:
                 out.write(data)
                 if part["next"] is None:
                     break
-                part = await link.call("blob.get", sha256=sha256, after=part["next"])
+                part = await link.blob.get(sha256=sha256, after=part["next"])
     if digest.hexdigest() != sha256:
         raise TrunklineError("blob_missing", f"the blob {sha256} is not what was written", sha256=sha256)
     return 0

@@ -56,7 +56,7 @@ async def _events(session: str | None, home: Path | None, given: dict[str, Any])
 async def _finite(session: str | None, home: Path | None, given: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
     """What there is so far: up to the event that is the last one now."""
     from trunkline_cli.context import find_session, open_link
-    from trunkline_cli.link import Received
+    from trunkline_client import Received
 
     assert session is not None
     if given["start"] == "now":
@@ -64,11 +64,11 @@ async def _finite(session: str | None, home: Path | None, given: dict[str, Any])
     begin = _Begin(given["start"])
     async with open_link(home) as link:
         session = await find_session(link, session)
-        page = await link.call("session.history", session=session, limit=1, after=begin.cursor)
+        page = await link.session.history(session=session, limit=1, after=begin.cursor)
         if not page["events"]:
             return
         if begin.cursor is not None:
-            page = await link.call("session.history", session=session, limit=1)
+            page = await link.session.history(session=session, limit=1)
         last = page["events"][-1]["event"]["id"]
         async for notice in link.watch(session=session, start="start", cursor=begin.cursor, deltas=False):
             if isinstance(notice, Received):
@@ -81,7 +81,7 @@ async def _finite(session: str | None, home: Path | None, given: dict[str, Any])
 async def _followed(session: str | None, home: Path | None, given: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
     """What there is and what comes, through restarts of the gateway."""
     from trunkline_cli.context import find_session, open_link
-    from trunkline_cli.link import Broken, Gap, Received
+    from trunkline_client import Broken, Gap, Received
 
     begin = _Begin(given["start"])
     async with open_link(home) as link:

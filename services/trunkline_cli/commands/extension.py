@@ -102,7 +102,7 @@ async def _list(home: Path | None, *, as_json: bool) -> int:
     from trunkline_cli.output import ndjson, table
 
     async with open_link(home) as link:
-        answering: dict[str, Any] = {one["name"]: one for one in (await link.call("extension.list"))["extensions"]}
+        answering: dict[str, Any] = {one["name"]: one for one in (await link.extension.list())["extensions"]}
     rights = guests.rights(home_directory(home) / "nats")
     if as_json:
         for name in sorted({*rights, *answering}):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from trunkline_cli.link import Link
+    from trunkline_client import Link
 
 _TIMES = 4
 """How often the gateway is asked for the outcome, half a minute each: an agent may take long to start."""
@@ -66,7 +66,7 @@ async def _outcome(link: "Link", wanted: dict[str, Any]) -> dict[str, Any]:
 
     for left in reversed(range(_TIMES)):
         try:
-            return await link.call("session.hand_over", **wanted, wait=True)
+            return await link.session.hand_over(**wanted, wait=True)
         except TrunklineError as error:
             if error.code != "timeout" or not left:
                 raise

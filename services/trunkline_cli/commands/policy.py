@@ -146,7 +146,7 @@ async def _show(text: bool, as_json: bool, home: Path | None) -> int:
     from trunkline_cli.policies import rule_lines
 
     async with open_link(home) as link:
-        found = await link.call("policy.get")
+        found = await link.policy.get()
     if as_json:
         ndjson(found)
     elif text:
@@ -179,7 +179,7 @@ async def _test(given: dict[str, Any]) -> int:
             params["since"] = since(given["since"])
         if not params.keys() & {"ask", "session", "since"}:
             params["described"] = described(given)
-        found = await link.call("policy.test", within=120.0, **params)
+        found = await link.policy.test(within=120.0, **params)
     shown = [one for one in found["results"] if not given["changed"] or one.get("changed")]
     if as_json := given["as_json"]:
         ndjson({**found, "results": shown})
@@ -196,7 +196,7 @@ async def _history(limit: int, diff: bool, as_json: bool, home: Path | None) -> 
     from trunkline_cli.policies import difference
 
     async with open_link(home) as link:
-        versions = (await link.call("policy.history", limit=min(200, limit + 1)))["versions"]
+        versions = (await link.policy.history(limit=min(200, limit + 1)))["versions"]
     for number, version in enumerate(versions[:limit]):
         if as_json:
             ndjson(version)

@@ -82,8 +82,7 @@ async def _run(name: str, prompt: str | None, cwd: Path, home: Path | None, give
     screen = Screen(apart=as_json)
     async with open_link(home) as link:
         by_adapter = given["agent"] is not None or given["command"] is not None
-        created = await link.call(
-            "session.create",
+        created = await link.session.create(
             session=session,
             adapter=name if by_adapter else None,
             agent=given["agent"] if by_adapter else name,
@@ -95,7 +94,7 @@ async def _run(name: str, prompt: str | None, cwd: Path, home: Path | None, give
             screen.line(notice, DIM)
         if detach or (prompt is None and not keyboard):
             if prompt is not None:
-                await link.call("session.prompt", session=session, text=prompt, id=new_command_id())
+                await link.session.prompt(session=session, text=prompt, id=new_command_id())
             click.echo(session)
             return 0
         screen.line(f"{session}  {name}  {cwd}", DIM)

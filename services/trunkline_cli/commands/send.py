@@ -43,7 +43,14 @@ def send(
     return finish(_send(session, text, wait, delivery, as_json, home))
 
 
-async def _send(reference: str, text: str, wait: bool, delivery: str | None, as_json: bool, home: Path | None) -> int:
+async def _send(
+    reference: str,
+    text: str,
+    wait: bool,
+    delivery: Literal["steer", "queue"] | None,
+    as_json: bool,
+    home: Path | None,
+) -> int:
     from trunkline_cli.context import find_session, open_link
     from trunkline_cli.conversation import Conversation, View
     from trunkline_cli.output import Screen, ndjson
@@ -55,7 +62,7 @@ async def _send(reference: str, text: str, wait: bool, delivery: str | None, as_
             view = View(prompt=text, delivery=delivery, wait=True, as_json=as_json, start="now")
             return await Conversation(link, session, Screen(apart=as_json), view).run()
         command = new_command_id()
-        sent = await link.call("session.prompt", session=session, text=text, id=command, delivery=delivery)
+        sent = await link.session.prompt(session=session, text=text, id=command, delivery=delivery)
     if as_json:
         ndjson(sent)
     else:

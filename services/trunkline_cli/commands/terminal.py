@@ -58,7 +58,7 @@ async def _screen(reference: str, history: int, home: Path | None) -> int:
 
     async with open_link(home) as link:
         session = await find_session(link, reference)
-        shown = await link.call("terminal.screen", session=session, history=history)
+        shown = await link.terminal.screen(session=session, history=history)
         painted = base64.b64decode(shown["paint"])
         if sys.stdout.isatty():
             sys.stdout.buffer.write(painted + b"\r\n")
@@ -91,12 +91,12 @@ async def _terminal(reference: str, home: Path | None, *, read_only: bool, take:
     async with open_link(home) as link:
         session = await find_session(link, reference)
         if shell:
-            opened = await link.call("terminal.shell", session=session, id=new_session_id())
+            opened = await link.terminal.shell(session=session, id=new_session_id())
             session = opened["session"]
         keyboard = sys.stdin.isatty() and not read_only
         if keyboard:
             try:
-                await link.call("terminal.open", session=session)
+                await link.terminal.open(session=session)
             except TrunklineError as error:
                 if error.code != "forbidden":
                     raise

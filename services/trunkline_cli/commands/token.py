@@ -110,7 +110,7 @@ async def _create(home: Path | None, sessions: tuple[str, ...], workspaces: tupl
     from trunkline_cli.context import open_link
 
     async with open_link(home) as link:
-        made = await link.call("token.create", **params, **await _scope(link, sessions, workspaces))
+        made = await link.token.create(**params, **await _scope(link, sessions, workspaces))
     click.echo(f"token {made['id'][:12]} for {made['actor']} ({made['role']}); it is shown only now:", err=True)
     click.echo(made["token"])
     return 0
@@ -131,7 +131,7 @@ async def _list(home: Path | None, as_json: bool) -> int:
     from trunkline_cli.output import ago, ndjson, table
 
     async with open_link(home) as link:
-        tokens = (await link.call("token.list"))["tokens"]
+        tokens = (await link.token.list())["tokens"]
     if as_json:
         for one in tokens:
             ndjson(one)
@@ -171,13 +171,13 @@ async def _revoke(home: Path | None, reference: str) -> int:
     from trunkline_wire import TrunklineError
 
     async with open_link(home) as link:
-        tokens = (await link.call("token.list"))["tokens"]
+        tokens = (await link.token.list())["tokens"]
         found = [one["id"] for one in tokens if one["id"].startswith(reference)]
         if len(found) != 1:
             raise TrunklineError(
                 "bad_id", f"{len(found)} tokens begin with {reference!r}: `trunkline token list` shows them"
             )
-        await link.call("token.revoke", id=found[0])
+        await link.token.revoke(id=found[0])
     click.echo(f"revoked {found[0][:12]}")
     return 0
 
@@ -212,7 +212,7 @@ async def _sign_in(
 
     async with open_link(home) as link:
         params["actor"] = params["actor"] or (await link.server())["actor"]
-        made = await link.call("sign_in.link", **params, **await _scope(link, sessions, workspaces))
+        made = await link.sign_in.link(**params, **await _scope(link, sessions, workspaces))
     base = url or gateway_url(home_directory(home))
     click.echo(f"for {params['actor']} ({params['role']}), once, within five minutes:", err=True)
     click.echo(f"{base.rstrip('/')}{made['path']}")

@@ -13,8 +13,7 @@ from tests.chaos.soak.load import stretch
 from tests.integration.gateway.rig import Rig, begin_turn, end_turn, say
 
 from trunkline_bus.writer import SessionWriter
-from trunkline_cli.discovery import Address
-from trunkline_cli.link import Broken, Gap, Link, Notice, Received, Snapshot
+from trunkline_client import Address, Broken, Gap, Link, Notice, Received, Snapshot
 from trunkline_testkit import eventually
 from trunkline_testkit.model_client import Frame, ModelClient
 

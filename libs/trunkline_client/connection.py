@@ -6,8 +6,7 @@ from typing import Any, Self, cast
 
 import aiohttp
 
-from trunkline_bus.tasks import end
-from trunkline_cli.discovery import Address
+from trunkline_client.address import Address
 from trunkline_wire import ERRORS, TrunklineError, decode_json, encode
 
 PROTOCOL = 1
@@ -16,6 +15,10 @@ CALL_TIMEOUT = 60.0
 SILENCE = 45.0
 """Seconds without a frame after which the connection counts as dead: the gateway sends a heartbeat every 15 s."""
 
+MOST_WAITING = 10_000
+MOST_BYTES = 32 * 1024 * 1024
+"""Frames, and bytes of them, that may wait for whoever reads the events. More end the connection: its cursor is where to go on."""
+
 Frame = dict[str, Any]
 
 
@@ -23,21 +26,26 @@ class ConnectionLostError(ConnectionError):
     """The connection ended before the answer, or between two events."""
 
 
-class GatewayClient:
-    """Use `async with await GatewayClient.connect(address)`. Events of all subscriptions come through `events`."""
+class Connection:
+    """Use `async with await Connection.connect(address)`. Events of all subscriptions come through `events`."""
 
     def __init__(self, http: aiohttp.ClientSession, ws: aiohttp.ClientWebSocketResponse) -> None:
         self._http = http
         self._ws = ws
         self._answers: dict[str, asyncio.Future[Frame]] = {}
         self._calls = 0
-        self._events: asyncio.Queue[Frame | None] = asyncio.Queue()
+        self._events: asyncio.Queue[tuple[Frame, int] | None] = asyncio.Queue()
+        self._waiting = 0
+        """Bytes of the frames in `_events`."""
         self._reader = asyncio.create_task(self._read())
         self.server: Frame = {}
 
     @classmethod
-    async def connect(cls, address: Address) -> Self:
-        """Connect and say hello. Raises `log_unavailable`-like gateway errors, and ConnectionLostError if nobody listens."""
+    async def connect(cls, address: Address, *, name: str = "python") -> Self:
+        """Connect and say hello as the program `name`.
+
+        Raises the gateway's TrunklineError, `unauthorized` for a token that it does not take, ConnectionLostError if nobody listens.
+        """
         connector = aiohttp.UnixConnector(str(address.socket)) if address.socket else aiohttp.TCPConnector()
         http = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
         try:
@@ -55,7 +63,7 @@ class GatewayClient:
             raise
         client = cls(http, ws)
         try:
-            client.server = await client.call("hello", protocol=PROTOCOL, client="cli")
+            client.server = await client.call("hello", protocol=PROTOCOL, client=name)
         except BaseException:
             await client.close()
             raise
@@ -90,15 +98,21 @@ class GatewayClient:
         raise error_of(frame.get("error"))
 
     async def events(self) -> AsyncIterator[Frame]:
-        """Frames of type `event` and `heartbeat`, as they come. Raises ConnectionLostError at the end."""
+        """Frames of type `event` and `heartbeat`, as they come. Raises ConnectionLostError at the end.
+
+        Whoever is too slow for them finds the connection ended: what waits is bounded, and goes on from its cursor.
+        """
         while True:
-            frame = await self._events.get()
-            if frame is None:
+            waiting = await self._events.get()
+            if waiting is None:
                 raise ConnectionLostError("the gateway closed the connection")
+            frame, size = waiting
+            self._waiting -= size
             yield frame
 
     async def close(self) -> None:
-        await end(self._reader)
+        self._reader.cancel()
+        await asyncio.wait({self._reader})
         await self._ws.close()
         await self._http.close()
 
@@ -115,8 +129,11 @@ class GatewayClient:
                 if message.type is not aiohttp.WSMsgType.TEXT:
                     return
                 value = decode_json(message.data)
-                for frame in cast("list[Frame]", value if isinstance(value, list) else [value]):
-                    self._take(frame)
+                frames = cast("list[Frame]", value if isinstance(value, list) else [value])
+                for frame in frames:
+                    self._take(frame, len(message.data) // len(frames))
+                if self._events.qsize() > MOST_WAITING or self._waiting > MOST_BYTES:
+                    return
         except (TimeoutError, aiohttp.ClientError, OSError):
             return
         finally:
@@ -126,13 +143,14 @@ class GatewayClient:
                     future.set_exception(lost)
             self._events.put_nowait(None)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: Frame, size: int) -> None:
         if frame.get("type") == "res":
             future = self._answers.get(str(frame.get("id")))
             if future is not None and not future.done():
                 future.set_result(frame)
         elif frame.get("type") in ("event", "heartbeat"):
-            self._events.put_nowait(frame)
+            self._events.put_nowait((frame, size))
+            self._waiting += size
 
 
 def error_of(error: Frame | None) -> TrunklineError:

@@ -7,9 +7,10 @@ from typing import Any, Final, Literal, Self
 
 import msgspec
 
-from trunkline_cli.client import ConnectionLostError, Frame, GatewayClient
-from trunkline_cli.discovery import Address
-from trunkline_wire import TrunklineError
+from trunkline_client.address import Address
+from trunkline_client.api import Api
+from trunkline_client.connection import Connection, ConnectionLostError, Frame
+from trunkline_wire import Event, TrunklineError, decode_event, encode
 
 FIRST_DELAY = 0.1
 LONGEST_DELAY = 2.0
@@ -35,6 +36,10 @@ class Received(msgspec.Struct, frozen=True):
     event: Frame
     cursor: str | None
 
+    def decoded(self) -> Event:
+        """Raises TrunklineError `bad_event` for one that a later version of the schema has made: its `event` is readable."""
+        return decode_event(encode(self.event))
+
 
 class Gap(msgspec.Struct, frozen=True):
     """Events are missing, for a reason that the log names; what follows is complete again."""
@@ -51,17 +56,27 @@ class Broken(msgspec.Struct, frozen=True):
 Notice = Opened | Snapshot | Received | Gap | Broken
 
 
-class Link:
-    """Use as an async context manager. `find` says where the gateway is, again before each attempt to connect.
+class Link(Api):
+    """Use as an async context manager. `where` is the gateway, or says where it is, again before each attempt to connect.
 
-    `patience` seconds without a connection end in `not_running`; the first connect has only `first_patience`.
+    `link.session.prompt(session=…, text=…)` and so on: each method of the gateway is one of the link's. `patience` seconds without
+    a connection end in `not_running`; the first connect has only `first_patience`. `name` is what the gateway knows this program by.
     """
 
-    def __init__(self, find: Callable[[], Address], *, patience: float = 120.0, first_patience: float = 5.0) -> None:
-        self._find = find
+    def __init__(
+        self,
+        where: Address | Callable[[], Address],
+        *,
+        name: str = "python",
+        patience: float = 120.0,
+        first_patience: float = 5.0,
+    ) -> None:
+        super().__init__(self.call)
+        self._find = where if callable(where) else lambda: where
+        self._name = name
         self._patience = patience
         self._first_patience = first_patience
-        self._client: GatewayClient | None = None
+        self._client: Connection | None = None
         self._connecting = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -147,26 +162,26 @@ class Link:
                     raise
                 await asyncio.sleep(FIRST_DELAY)
 
-    async def _connected(self) -> GatewayClient:
+    async def _connected(self) -> Connection:
         async with self._connecting:
             if self._client is None:
                 self._client = await self._connect(self._patience)
             return self._client
 
-    async def _forget(self, client: GatewayClient) -> None:
+    async def _forget(self, client: Connection) -> None:
         async with self._connecting:
             if self._client is client:
                 self._client = None
                 await client.close()
 
-    async def _connect(self, patience: float) -> GatewayClient:
+    async def _connect(self, patience: float) -> Connection:
         delay = FIRST_DELAY
         reason: Exception = TimeoutError()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while True:
                     try:
-                        return await GatewayClient.connect(self._find())
+                        return await Connection.connect(self._find(), name=self._name)
                     except ConnectionLostError as error:
                         reason = error
                     except TrunklineError as error:

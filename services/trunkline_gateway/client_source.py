@@ -1,0 +1,124 @@
+"""`python -m trunkline_gateway.client_source [--check]` writes the methods of the Python client from the registry."""
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect as structure
+
+from trunkline_gateway.methods import ALL
+from trunkline_gateway.registry import Method
+
+TARGET: Final = "libs/trunkline_client/api.py"
+_PLAIN: Final[dict[type[structure.Type], str]] = {
+    structure.StrType: "str",
+    structure.IntType: "int",
+    structure.FloatType: "float",
+    structure.BoolType: "bool",
+    structure.NoneType: "None",
+    structure.StructType: "Mapping[str, Any]",
+}
+_HEAD: Final = '''"""The gateway's methods. Generated from its registry by `just schema`: a test compares them."""
+
+# fmt: off
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal
+
+WITHIN = 60.0
+"""Seconds that a method may take to answer."""
+
+Call = Callable[..., Awaitable[Any]]
+"""Calls a method of this name: `call(name, within=…, **params)`."""
+
+
+class _Methods:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+'''
+
+
+def source() -> str:
+    """The whole module; the same registry gives the same text."""
+    spaces: dict[str, list[Method]] = {}
+    for name in sorted(ALL):
+        spaces.setdefault(name.partition(".")[0], []).append(ALL[name])
+    classes = [_class(space, methods) for space, methods in spaces.items()]
+    lines = [f"        self.{space} = {_title(space)}(call)" for space in spaces]
+    api = '\n\nclass Api:\n    """Every method by its name: `api.session.list()`. What is None is left out."""\n\n'
+    return _HEAD + "".join(classes) + api + "    def __init__(self, call: Call) -> None:\n" + "\n".join(lines) + "\n"
+
+
+def _class(space: str, methods: list[Method]) -> str:
+    return f'\n\nclass {_title(space)}(_Methods):\n    """`{space}.*`"""\n' + "".join(map(_method, methods))
+
+
+def _title(space: str) -> str:
+    return "".join(part.title() for part in space.split("_")) + "Methods"
+
+
+def _method(method: Method) -> str:
+    fields = list(msgspec.structs.fields(method.params)) if issubclass(method.params, msgspec.Struct) else []
+    known = {field.name: field.type for field in _fields_of(method.params)}
+    required = [f"{field.encode_name}: {_type(known[field.name])}" for field in fields if field.required]
+    given = [f"{field.encode_name}: {_optional(known[field.name])}" for field in fields if not field.required]
+    names = [field.encode_name for field in fields]
+    parts = ["self", "*", *required, *given, "within: float = WITHIN"]
+    sends = [f'"{method.name}"', "within=within", *(f"{name}={name}" for name in names)]
+    summary = method.summary.splitlines()[0]
+    return (
+        f"\n    async def {method.name.partition('.')[2]}({_spread(parts, 8)}\n    ) -> Any:\n"
+        f'        """{textwrap.shorten(summary, 100, placeholder=" …")}\n\n        Needs the role `{method.role}`.\n        """\n'
+        f"        return await self._call({_spread(sends, 12)}\n        )\n"
+    )
+
+
+def _spread(parts: list[str], indent: int) -> str:
+    """One a line."""
+    return "".join(f"\n{' ' * indent}{part}," for part in parts)
+
+
+def _fields_of(kind: Any) -> tuple[structure.Field, ...]:
+    shown = structure.type_info(kind)
+    return shown.fields if isinstance(shown, structure.StructType) else ()
+
+
+def _optional(kind: structure.Type) -> str:
+    shown = _type(kind)
+    return f"{shown} = None" if shown == "Any" or "None" in shown.split(" | ") else f"{shown} | None = None"
+
+
+def _type(kind: structure.Type) -> str:
+    match kind:
+        case structure.LiteralType(values=values):
+            return f"Literal[{', '.join(_quoted(value) for value in values)}]"
+        case structure.ListType(item_type=item) | structure.VarTupleType(item_type=item):
+            return f"Sequence[{_type(item)}]"
+        case structure.DictType(value_type=value):
+            return f"Mapping[str, {_type(value)}]"
+        case structure.UnionType(types=types):
+            return " | ".join(dict.fromkeys(_type(one) for one in types))
+        case _:
+            return _PLAIN.get(type(kind), "Any")
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m trunkline_gateway.client_source", description=__doc__)
+    parser.add_argument("target", nargs="?", type=Path, default=Path(TARGET))
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the file is not current")
+    options = parser.parse_args(arguments)
+    if options.check:
+        return int(options.target.read_text(encoding="utf-8") != source())
+    options.target.write_text(source(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
