@@ -10,7 +10,15 @@ from trunkline_wire import ids, subjects
 from trunkline_wire._base import Data
 from trunkline_wire.commands import Answer, Command, DeadLetter, Spawn, SystemRecord
 from trunkline_wire.events import AGENT_ASKS, AGENT_FACTS, CATALOGUE, DELTA_TYPES, PERMISSION_EVENTS, TEAM_EVENTS
-from trunkline_wire.schema import Schema, command_envelopes, components, event_envelopes, event_name
+from trunkline_wire.observed import OBSERVATION_KINDS
+from trunkline_wire.schema import (
+    Schema,
+    command_envelopes,
+    components,
+    event_envelopes,
+    event_name,
+    observation_envelopes,
+)
 
 VERSION: Final = "1.0.0"
 """Of the protocol: the major number changes with a type's version, the minor one with an added type or field."""
@@ -74,6 +82,13 @@ _CHANNELS: Final[dict[str, _Channel]] = {
     "spawn": _Channel(
         "trunk.spawn.{host}.{adapter}", subjects.SPAWN, "send", "Requests for sessions.", records=(Spawn,)
     ),
+    "observed": _Channel(
+        "trunk.obs.{host}",
+        subjects.OBSERVED,
+        "receive",
+        "What is seen on a host of agents beside their own streams: hooks, team files, transcripts.",
+        events=tuple(OBSERVATION_KINDS),
+    ),
     "system": _Channel("trunk.sys.{kind}", subjects.SYSTEM, "receive", "The audit.", records=(SystemRecord,)),
     "dead_letters": _Channel(
         "trunk.dlq.{service}", subjects.DEADLETTER, "receive", "What could not be applied.", records=(DeadLetter,)
@@ -85,7 +100,8 @@ def asyncapi() -> Schema:
     """The document, as data."""
     events = event_envelopes(CATALOGUE.values())
     commands = command_envelopes()
-    schemas = components([*events, *commands, Answer, Spawn, SystemRecord, DeadLetter], template=_SCHEMAS)
+    observations = observation_envelopes()
+    schemas = components([*events, *commands, *observations, Answer, Spawn, SystemRecord, DeadLetter], template=_SCHEMAS)
     schemas["Command"] = {
         "description": "A command, told apart by `verb`.",
         "oneOf": [{"$ref": _SCHEMAS.format(name=command.__name__)} for command in commands],

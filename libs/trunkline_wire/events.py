@@ -155,6 +155,8 @@ TEAM_EVENTS: Final[tuple[type[Data], ...]] = (
     team.TeamShutdownAnswered,
     team.TeamPlanRequested,
     team.TeamPlanAnswered,
+    team.TeamPermissionRequested,
+    team.TeamPermissionAnswered,
 )
 DELTA_TYPES: Final[tuple[type[Data], ...]] = (turn.MessageDelta, turn.ToolProgress, turn.TerminalScreen)
 

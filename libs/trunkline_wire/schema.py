@@ -16,6 +16,7 @@ import msgspec
 from trunkline_wire._base import Data
 from trunkline_wire.commands import COMMAND_KINDS, Answer, Command, Spawn
 from trunkline_wire.events import CATALOGUE, TOLERANT, Event
+from trunkline_wire.observed import OBSERVATION_KINDS, Observation
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -41,8 +42,8 @@ def commands_schema() -> Schema:
 
 
 def event_name(kind: type[Data]) -> str:
-    """The name under `$defs` of the event with this payload."""
-    return TOLERANT[kind].__name__
+    """The name under `$defs` of the event, or the observation, with this payload."""
+    return (TOLERANT.get(kind) or OBSERVATION_KINDS[kind]).__name__
 
 
 def components(types: Iterable[Any], *, template: str) -> Schema:
@@ -63,6 +64,11 @@ def event_envelopes(kinds: Iterable[type[Data]]) -> list[type[msgspec.Struct]]:
 def command_envelopes() -> list[type[msgspec.Struct]]:
     """The classes whose schemas are those of the commands, one for each verb."""
     return [_envelope(kind, Command, tag_field="verb", tag=kind.TYPE, field="args") for kind in COMMAND_KINDS]
+
+
+def observation_envelopes() -> list[type[msgspec.Struct]]:
+    """The classes whose schemas are those of the observations, one for each type."""
+    return [_envelope(kind, Observation, tag_field="type", tag=kind.TYPE) for kind in OBSERVATION_KINDS]
 
 
 def _document(

@@ -104,6 +104,11 @@ def host(host: str, method: str) -> str:
     return f"trunk.host.{check_token(host)}.{check_token(method)}"
 
 
+def observed(host: str) -> str:
+    """Where what is seen on a host goes."""
+    return f"trunk.obs.{check_token(host)}"
+
+
 def system(kind: str) -> str:
     return f"trunk.sys.{check_token(kind)}"
 

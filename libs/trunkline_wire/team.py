@@ -5,12 +5,14 @@ from typing import ClassVar, Literal
 import msgspec
 
 from trunkline_wire._base import Data
-from trunkline_wire.blocks import Json, Text
+from trunkline_wire.blocks import Json, Text, Usage
 
 Category = Literal["team_message", "team_task_update", "team_state_change"]
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A member as an event changes it: absent fields have not changed. `usage` is the sum of all it has done so far."""
+
     name: str
     agent_id: str | None = None
     kind: Literal["teammate", "subagent"] = "teammate"
@@ -19,9 +21,17 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     colour: str | None = None
     session: str | None = None
+    """Its own session on the bus, where it has one."""
+    lane: str | None = None
+    """The tool call of the lead's session that its events belong to, where they are there."""
+    pane: str | None = None
+    """The tmux pane it runs in."""
+    usage: Usage | None = None
 
 
 class TeamTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task as an event changes it: absent fields have not changed. An empty `owner` is nobody; lists are whole."""
+
     id: str
     subject: str | None = None
     description: Text | None = None
@@ -35,13 +45,16 @@ class TeamTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class _Team(Data, frozen=True, kw_only=True):
     team: str
     category: Category = "team_state_change"
+    agents: list[str] = []
+    """The names of the members after this event, on those that change the members."""
 
 
 class TeamCreated(_Team, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "team.created"
     description: str | None = None
-    agents: list[str] = []
     lead: str | None = None
+    role: Literal["lead", "member"] = "lead"
+    """What the session is to the team: its lead, if it created it."""
 
 
 class TeamDeleted(_Team, frozen=True, kw_only=True):
@@ -129,3 +142,16 @@ class TeamPlanAnswered(_TeamRequest, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "team.plan_answered"
     approve: bool
     feedback: Text | None = None
+
+
+class TeamPermissionRequested(_TeamRequest, frozen=True, kw_only=True):
+    """A member waits for a permission that no ask of a session on the bus is about."""
+
+    TYPE: ClassVar[str] = "team.permission_requested"
+    tool: str | None = None
+    input: Json = None
+
+
+class TeamPermissionAnswered(_TeamRequest, frozen=True, kw_only=True):
+    TYPE: ClassVar[str] = "team.permission_answered"
+    approve: bool

@@ -31,6 +31,8 @@ class TaskUpdated(Data, frozen=True, kw_only=True):
     summary: Text | None = None
     background: bool | None = None
     usage: Json = None
+    name: str | None = None
+    """What the agent calls who does it, where it has a name of its own."""
     tool: str | None = None
     """Item id of the tool call that started it."""
     output_file: str | None = None
@@ -59,6 +61,8 @@ class HookFired(Data, frozen=True, kw_only=True):
     output: Text | None = None
     exit_code: int | None = None
     hook: str | None = None
+    input: Json = None
+    """What the agent told the hook, verbatim."""
 
 
 class FileChanged(Data, frozen=True, kw_only=True):
