@@ -149,6 +149,7 @@ def test_addresses_are_those_of_the_subjects_module() -> None:
         "commands": "trunk.cmd.{session}.{user}",
         "answers": "trunk.answer.{session}.{user}",
         "spawn": "trunk.spawn.{host}.{adapter}",
+        "observed": "trunk.obs.{host}",
         "system": "trunk.sys.{kind}",
         "dead_letters": "trunk.dlq.{service}",
     }
