@@ -9,7 +9,10 @@ import msgspec
 
 from trunkline_fold.team.board import TeamsState
 from trunkline_fold.team.decide import decide
+from trunkline_fold.team.ear import Ear
+from trunkline_fold.team.facts import listen
 from trunkline_fold.team.hearing import Deriver, Heard, Input
+from trunkline_fold.team.seen import observe
 from trunkline_wire import Data, Event, make_event, parse_time
 from trunkline_wire.ids import imported_event_id
 
@@ -43,7 +46,18 @@ def hear(deriver: Deriver, what: Input) -> Heard:
 
     After a restart hear of each stream what stands up to the board's marks, before anything that stands behind them.
     """
-    return Heard(stream=what.stream, sequence=what.sequence, time=what.what.time, cause=what.what.id)
+    told = what.what
+    if what.sequence <= deriver.positions.get(what.stream, 0):
+        return Heard(stream=what.stream, sequence=what.sequence, time=told.time, cause=told.id)
+    deriver.positions[what.stream] = what.sequence
+    ear = Ear(deriver)
+    if isinstance(told, Event):
+        listen(ear, told)
+    else:
+        observe(ear, told)
+    return Heard(
+        stream=what.stream, sequence=what.sequence, time=told.time, cause=told.id, ops=ear.ops, caveats=ear.caveats
+    )
 
 
 def next_event(board: TeamsState, heard: Heard) -> Derived | None:

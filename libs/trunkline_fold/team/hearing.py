@@ -1,6 +1,6 @@
 """What the deriver of one session's team events remembers of what it has read, and the words for what it reads."""
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -9,6 +9,8 @@ from trunkline_wire import Event, TrunklineError, encode
 from trunkline_wire.blocks import Json, Usage
 from trunkline_wire.observed import Observation
 from trunkline_wire.team import TeamTask
+
+T = TypeVar("T")
 
 LEAD: Final = "team-lead"
 """What agents call the lead among themselves."""
@@ -19,6 +21,7 @@ MAX_ITEMS: Final = 64
 MAX_LANES: Final = 2000
 MAX_TODO: Final = 1000
 MAX_VALUES: Final = 16
+MAX_FIELDS: Final = 5000
 LATE_S: Final = 30.0
 """Seconds of the log's time after which an open call is late."""
 
@@ -111,6 +114,12 @@ class Deriver(msgspec.Struct, kw_only=True, omit_defaults=True):
     drift: dict[str, int] = {}
     caveats: dict[str, int] = {}
     """How often each kind of caveat there was."""
+
+
+def forget_oldest(kept: dict[str, T], limit: int) -> None:
+    """Leaves the newest `limit` entries."""
+    while len(kept) > limit:
+        del kept[next(iter(kept))]
 
 
 _derivers: Final = msgspec.json.Decoder(Deriver)

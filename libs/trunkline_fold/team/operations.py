@@ -74,10 +74,11 @@ class Reply(_Op, frozen=True, kw_only=True):
 Op = OpenTeam | EndTeam | PutMember | PutTask | Say | AskFor | Reply
 
 
-class Caveat(msgspec.Struct, frozen=True, kw_only=True):
-    """Something a source told that was not understood, or not in time: counted and logged by whoever reads. Stable codes:
-    `drift`, `missing_field`, `unknown_value`, `late_call`, `calls_dropped`.
-    """
+CaveatCode = Literal["drift", "missing_field", "unknown_value", "late_call", "calls_dropped"]
 
-    code: Literal["drift", "missing_field", "unknown_value", "late_call", "calls_dropped"]
+
+class Caveat(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was told and not understood, or not in time: for whoever reads to count and log. Codes are stable."""
+
+    code: CaveatCode
     text: str
