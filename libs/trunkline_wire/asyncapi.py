@@ -101,7 +101,9 @@ def asyncapi() -> Schema:
     events = event_envelopes(CATALOGUE.values())
     commands = command_envelopes()
     observations = observation_envelopes()
-    schemas = components([*events, *commands, *observations, Answer, Spawn, SystemRecord, DeadLetter], template=_SCHEMAS)
+    schemas = components(
+        [*events, *commands, *observations, Answer, Spawn, SystemRecord, DeadLetter], template=_SCHEMAS
+    )
     schemas["Command"] = {
         "description": "A command, told apart by `verb`.",
         "oneOf": [{"$ref": _SCHEMAS.format(name=command.__name__)} for command in commands],

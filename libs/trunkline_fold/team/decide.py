@@ -172,9 +172,7 @@ def _asked(op: AskFor) -> Data:
         case "shutdown":
             return TeamShutdownRequested(team=op.team, request=op.request, member=op.member, reason=op.reason)
         case "plan":
-            return TeamPlanRequested(
-                team=op.team, request=op.request, member=op.member, reason=op.reason, plan=op.plan
-            )
+            return TeamPlanRequested(team=op.team, request=op.request, member=op.member, reason=op.reason, plan=op.plan)
         case "permission":
             return TeamPermissionRequested(
                 team=op.team, request=op.request, member=op.member, reason=op.reason, tool=op.tool, input=op.input

@@ -31,9 +31,7 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
 
     def event(self) -> Event:
-        return make_event(
-            self.data, session=self.session, time=self.time, id=self.id, src=self.src, cause=self.cause
-        )
+        return make_event(self.data, session=self.session, time=self.time, id=self.id, src=self.src, cause=self.cause)
 
 
 def initial_deriver(session: str) -> Deriver:

@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
+from trunkline_fold.team.board import MAX_HEARD
 from trunkline_fold.team.fold import add_usage, message_key, total_usage
 from trunkline_fold.team.hearing import (
     LEAD,
@@ -19,7 +20,6 @@ from trunkline_fold.team.hearing import (
     Teller,
     forget_oldest,
 )
-from trunkline_fold.team.board import MAX_HEARD
 from trunkline_fold.team.operations import (
     AskFor,
     Caveat,
@@ -110,12 +110,16 @@ class Ear:
         known = next((mate.name for mate in self.deriver.mates.values() if mate.agent_id == told), None)
         return known or told.partition("@")[0]
 
-    def mate_of(self, *, lane: str | None = None, agent_id: str | None = None, session: str | None = None) -> Mate | None:
+    def mate_of(
+        self, *, lane: str | None = None, agent_id: str | None = None, session: str | None = None
+    ) -> Mate | None:
         deriver = self.deriver
         if lane is not None:
             return deriver.mates.get(deriver.lanes.get(lane, ""))
         for mate in deriver.mates.values():
-            if (agent_id is not None and mate.agent_id == agent_id) or (session is not None and mate.session == session):
+            if (agent_id is not None and mate.agent_id == agent_id) or (
+                session is not None and mate.session == session
+            ):
                 return mate
         return None
 

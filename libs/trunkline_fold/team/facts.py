@@ -88,7 +88,10 @@ def _started(ear: Ear, event: Event, data: ToolStarted, who: str | None) -> None
     )
     if len(calls) > MAX_CALLS:
         oldest = next(iter(calls))
-        ear.odd("calls_dropped", f"more than {MAX_CALLS} team calls wait for a result: the {calls.pop(oldest).name} of {oldest} is given up")
+        ear.odd(
+            "calls_dropped",
+            f"more than {MAX_CALLS} team calls wait for a result: the {calls.pop(oldest).name} of {oldest} is given up",
+        )
 
 
 def _completed(ear: Ear, event: Event, data: ToolCompleted) -> None:

@@ -297,9 +297,7 @@ def _answered(team: Team, time: str, data: AnswerEvent) -> Team:
         feedback=clip_or_none(data.feedback, MAX_TEXT) if isinstance(data, TeamPlanAnswered) else None,
     )
     waiting = {id: one for id, one in team.open.items() if id != data.request}
-    return replace(
-        team, updated=time, open=waiting, answered=_newest({**team.answered, data.request: answered})
-    )
+    return replace(team, updated=time, open=waiting, answered=_newest({**team.answered, data.request: answered}))
 
 
 def _newest(requests: dict[str, TeamRequest]) -> dict[str, TeamRequest]:

@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from trunkline_fold.team._json import as_obj, parsed, text, truth
+from trunkline_fold.team.board import RequestKind
 from trunkline_fold.team.ear import Ear
 from trunkline_fold.team.hearing import LEAD, Teller
-from trunkline_fold.team.board import RequestKind
 from trunkline_fold.team.operations import AskFor, Reply
 from trunkline_wire.blocks import BlobRef, Json, Text
 from trunkline_wire.team import Member, TeamTask

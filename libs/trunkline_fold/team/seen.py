@@ -84,9 +84,7 @@ def _team(ear: Ear, data: TeamSeen, native_session: str | None) -> None:
     deriver = ear.deriver
     deriver.native_session = deriver.native_session or native_session
     leads = native_session is None or native_session == deriver.native_session
-    ear.open_team(
-        data.team, role="lead" if leads else "member", description=data.description, lead=data.lead
-    )
+    ear.open_team(data.team, role="lead" if leads else "member", description=data.description, lead=data.lead)
     names: list[str] = []
     for one in data.members:
         if one.agent_id == data.lead or one.name == mail.LEAD:

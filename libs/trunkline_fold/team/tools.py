@@ -6,7 +6,7 @@ implicit team a session, Agent with a `name`, and SendMessage with `to` and a te
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from trunkline_fold.team import mail
 from trunkline_fold.team._json import Obj, as_obj, ident, idents, parsed, said, text, truth
@@ -25,6 +25,15 @@ _SPAWNS: Final = frozenset({"Task", "Agent"})
 _SILENT: Final = frozenset({"TaskStop", "TaskOutput"})
 """Tools that are named like those of a team, and change none."""
 STATUSES: Final = ("pending", "in_progress", "completed", "deleted")
+
+
+class Done(NamedTuple):
+    """A call that went well: what was given to the tool, and what it said, as an object and in words."""
+
+    call: Call
+    given: Obj
+    result: Obj
+    words: str
 
 
 def concerns(name: str) -> bool:
@@ -58,62 +67,62 @@ def recognize(ear: Ear, call: Call, result: ToolCompleted) -> None:
     structured = as_obj(result.structured) or parsed(words)
     if truth(structured, "success") is False or words.startswith("<tool_use_error>"):
         return
-    handler(ear, call, as_obj(call.input), structured, words)
+    handler(ear, Done(call, as_obj(call.input), structured, words))
 
 
 def _missing(ear: Ear, call: Call, field: str) -> None:
     ear.odd("missing_field", f"a {call.name} without {field!r} was skipped")
 
 
-def _team_create(ear: Ear, call: Call, given: Obj, result: Obj, words: str) -> None:
-    name = text(result, "team_name") or text(given, "team_name")
+def _team_create(ear: Ear, done: Done) -> None:
+    name = text(done.result, "team_name") or text(done.given, "team_name")
     if name is None:
-        return _missing(ear, call, "team_name")
+        return _missing(ear, done.call, "team_name")
     ear.open_team(
-        name, created=True, description=text(given, "description"), lead=text(result, "lead_agent_id")
+        name, created=True, description=text(done.given, "description"), lead=text(done.result, "lead_agent_id")
     )
     return None
 
 
-def _team_delete(ear: Ear, call: Call, given: Obj, result: Obj, words: str) -> None:
-    name = text(result, "team_name") or ear.deriver.team
+def _team_delete(ear: Ear, done: Done) -> None:
+    name = text(done.result, "team_name") or ear.deriver.team
     if name is not None:
         ear.end_team(name)
 
 
-def _spawn(ear: Ear, call: Call, given: Obj, result: Obj, words: str) -> None:
+def _spawn(ear: Ear, done: Done) -> None:
     """A member joins: a teammate where the result says so, a sub-agent where it has a name."""
-    lines = dict(_LINE.findall(words)) if words.startswith("Spawned successfully") else {}
-    teammate = text(result, "status") == "teammate_spawned" or bool(lines)
-    name = text(result, "name") or lines.get("name") or text(given, "name")
-    type_ = text(given, "subagent_type") or text(result, "agent_type", "agentType")
-    model = text(result, "model", "resolvedModel") or text(given, "model")
+    lines = dict(_LINE.findall(done.words)) if done.words.startswith("Spawned successfully") else {}
+    teammate = text(done.result, "status") == "teammate_spawned" or bool(lines)
+    name = text(done.result, "name") or lines.get("name") or text(done.given, "name")
+    type_ = text(done.given, "subagent_type") or text(done.result, "agent_type", "agentType")
+    model = text(done.result, "model", "resolvedModel") or text(done.given, "model")
     if not teammate:
         if name is not None:
-            found = _AGENT_ID.search(words)
-            agent_id = text(result, "agentId") or (found[1] if found else None)
-            finished = text(result, "status") == "completed"
-            subagent(ear, call, name, Member(name=name, agent_id=agent_id, type=type_, model=model), idle=finished)
+            found = _AGENT_ID.search(done.words)
+            agent_id = text(done.result, "agentId") or (found[1] if found else None)
+            finished = text(done.result, "status") == "completed"
+            subagent(ear, done.call, name, Member(name=name, agent_id=agent_id, type=type_, model=model), idle=finished)
         return None
     if name is None:
-        return _missing(ear, call, "name")
-    address = text(result, "teammate_id", "agent_id", "agentId") or lines.get("agent_id") or ""
+        return _missing(ear, done.call, "name")
+    address = text(done.result, "teammate_id", "agent_id", "agentId") or lines.get("agent_id") or ""
     team = (
-        text(result, "team_name")
+        text(done.result, "team_name")
         or lines.get("team_name")
         or (address.partition("@")[2] if "@" in address else None)
         or ear.deriver.team
-        or text(given, "team_name")
+        or text(done.given, "team_name")
         or ear.implicit
     )
-    pane = text(result, "tmux_pane_id")
+    pane = text(done.result, "tmux_pane_id")
     member = Member(
         name=name,
-        agent_id=text(result, "agent_id", "agentId", "teammate_id") or lines.get("agent_id"),
+        agent_id=text(done.result, "agent_id", "agentId", "teammate_id") or lines.get("agent_id"),
         type=type_,
         status="active",
         model=model,
-        colour=text(result, "color"),
+        colour=text(done.result, "color"),
         pane=None if pane == "in-process" else pane,
     )
     ear.open_team(team)
@@ -138,63 +147,67 @@ def subagent(ear: Ear, call: Call, name: str, told: Member, *, idle: bool = Fals
     ear.member(member, "known" if known is not None else "spawned")
 
 
-def _task_create(ear: Ear, call: Call, given: Obj, result: Obj, words: str) -> None:
-    subject = text(given, "subject")
+def _task_create(ear: Ear, done: Done) -> None:
+    subject = text(done.given, "subject")
     if subject is None:
-        return _missing(ear, call, "subject")
-    found = _CREATED.match(words)
-    id = ident(as_obj(result.get("task")), "id") or (found[1] if found else None)
+        return _missing(ear, done.call, "subject")
+    found = _CREATED.match(done.words)
+    id = ident(as_obj(done.result.get("task")), "id") or (found[1] if found else None)
     if id is None:
-        return _missing(ear, call, "task.id")
+        return _missing(ear, done.call, "task.id")
     task = TeamTask(
         id=id,
         subject=subject,
-        description=text(given, "description"),
+        description=text(done.given, "description"),
         status="pending",
-        active_form=text(given, "activeForm"),
+        active_form=text(done.given, "activeForm"),
     )
-    ear.task("stream", task, by=call.who)
+    ear.task("stream", task, by=done.call.who)
     return None
 
 
-def _task_update(ear: Ear, call: Call, given: Obj, result: Obj, words: str) -> None:
-    id = ident(given, "taskId")
+def _task_update(ear: Ear, done: Done) -> None:
+    id = ident(done.given, "taskId")
     if id is None:
-        return _missing(ear, call, "taskId")
-    found = _UPDATED.match(words)
-    if not result and found is None:
+        return _missing(ear, done.call, "taskId")
+    found = _UPDATED.match(done.words)
+    if not done.result and found is None:
         return None
-    status = text(given, "status")
+    status = text(done.given, "status")
     if status not in (None, *STATUSES):
         ear.odd("unknown_value", f"a task can't be {status!r}; its status is left as it was")
-    given_owner = given.get("owner")
+    given_owner = done.given.get("owner")
     owner = given_owner if isinstance(given_owner, str) else None
-    updated = idents(result, "updatedFields") or ((found[2] or "").split(", ") if found else [])
-    if owner is None and "owner" in updated and call.who not in (None, LEAD):
+    updated = idents(done.result, "updatedFields") or ((found[2] or "").split(", ") if found else [])
+    if owner is None and "owner" in updated and done.call.who not in (None, LEAD):
         # A teammate that takes up a task owns it without saying so.
-        owner = call.who
+        owner = done.call.who
     task = TeamTask(
         id=id,
-        subject=text(given, "subject"),
-        description=text(given, "description"),
+        subject=text(done.given, "subject"),
+        description=text(done.given, "description"),
         status=next((one for one in ("pending", "in_progress", "completed", "deleted") if one == status), None),
         owner=owner if owner is None or not owner else ear.name_of(owner),
-        active_form=text(given, "activeForm"),
+        active_form=text(done.given, "activeForm"),
     )
     ear.task(
-        "stream", task, by=call.who, blocks=idents(given, "addBlocks"), blocked_by=idents(given, "addBlockedBy")
+        "stream",
+        task,
+        by=done.call.who,
+        blocks=idents(done.given, "addBlocks"),
+        blocked_by=idents(done.given, "addBlockedBy"),
     )
     return None
 
 
-def _task_list(ear: Ear, call: Call, given: Obj, result: Obj, words: str) -> None:
-    tasks = result.get("tasks")
+def _task_list(ear: Ear, done: Done) -> None:
+    tasks = done.result.get("tasks")
     for one in tasks if isinstance(tasks, list) else []:
         _read(ear, as_obj(one))
 
 
-def _task_get(ear: Ear, call: Call, given: Obj, result: Obj, words: str) -> None:
-    _read(ear, as_obj(result.get("task")))
+def _task_get(ear: Ear, done: Done) -> None:
+    _read(ear, as_obj(done.result.get("task")))
 
 
 def _read(ear: Ear, one: Obj) -> None:
@@ -212,35 +225,37 @@ def _read(ear: Ear, one: Obj) -> None:
     ear.task("read", task)
 
 
-def _send_message(ear: Ear, call: Call, given: Obj, result: Obj, words: str) -> None:
-    message = given.get("message")
+def _send_message(ear: Ear, done: Done) -> None:
+    message = done.given.get("message")
     structured = as_obj(message)
-    kind = text(structured, "type") or (text(given, "type") if not isinstance(message, str) else None) or "message"
-    to = text(given, "to", "recipient")
-    sender = call.who or "subagent"
-    content = message if isinstance(message, str) else text(structured, "content") or text(given, "content")
-    found = _REQUEST.search(words) or _REQUEST.search(text(result, "message") or "")
-    request = text(result, "request_id") or text(structured, "request_id", "requestId") or text(given, "request_id")
+    kind = text(structured, "type") or (text(done.given, "type") if not isinstance(message, str) else None) or "message"
+    to = text(done.given, "to", "recipient")
+    sender = done.call.who or "subagent"
+    content = message if isinstance(message, str) else text(structured, "content") or text(done.given, "content")
+    found = _REQUEST.search(done.words) or _REQUEST.search(text(done.result, "message") or "")
+    request = (
+        text(done.result, "request_id") or text(structured, "request_id", "requestId") or text(done.given, "request_id")
+    )
     letter = mail.Letter(
         kind=kind,
         sender=sender,
         to=None if to in (None, "*") or kind == "broadcast" else ear.name_of(to),
         content=content,
-        summary=text(given, "summary"),
+        summary=text(done.given, "summary"),
         request=request or (found[1] if found else None),
-        approve=truth(structured, "approve") if structured else truth(given, "approve"),
+        approve=truth(structured, "approve") if structured else truth(done.given, "approve"),
         reason=text(structured, "reason") or (content if kind != "message" else None),
         feedback=text(structured, "feedback") or (content if kind == "plan_approval_response" else None),
-        plan=structured.get("plan") or given.get("plan") or content,
-        item=call.item,
+        plan=structured.get("plan") or done.given.get("plan") or content,
+        item=done.call.item,
     )
     if to is None and kind in ("message", "shutdown_request", "plan_approval_response"):
-        return _missing(ear, call, "to")
+        return _missing(ear, done.call, "to")
     mail.receive(ear, "stream", letter)
     return None
 
 
-Handler = Callable[[Ear, Call, Obj, Obj, str], None]
+Handler = Callable[[Ear, Done], None]
 
 _HANDLERS: Final[dict[str, Handler]] = {
     "TeamCreate": _team_create,
