@@ -19,9 +19,9 @@ from trunkline_wire.team import Member, TeamTask
 def observe(ear: Ear, observation: Observation) -> None:
     """What an observation means."""
     deriver = ear.deriver
+    deriver.native_session = deriver.native_session or observation.native_session
     match observation.data:
         case HookSeen() as data:
-            deriver.native_session = deriver.native_session or observation.native_session
             hook(ear, data.hook_event, as_obj(data.input))
         case TeamSeen() as data:
             _team(ear, data, observation.native_session)
@@ -82,7 +82,6 @@ def _list(ear: Ear, name: str) -> str:
 
 def _team(ear: Ear, data: TeamSeen, native_session: str | None) -> None:
     deriver = ear.deriver
-    deriver.native_session = deriver.native_session or native_session
     leads = native_session is None or native_session == deriver.native_session
     ear.open_team(data.team, role="lead" if leads else "member", description=data.description, lead=data.lead)
     names: list[str] = []

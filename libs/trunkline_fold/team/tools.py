@@ -123,6 +123,7 @@ def _spawn(ear: Ear, done: Done) -> None:
         status="active",
         model=model,
         colour=text(done.result, "color"),
+        lane=done.call.item,
         pane=None if pane == "in-process" else pane,
     )
     ear.open_team(team)
@@ -244,7 +245,7 @@ def _send_message(ear: Ear, done: Done) -> None:
         summary=text(done.given, "summary"),
         request=request or (found[1] if found else None),
         approve=truth(structured, "approve") if structured else truth(done.given, "approve"),
-        reason=text(structured, "reason") or (content if kind != "message" else None),
+        reason=text(structured, "reason") or (content if kind.startswith("shutdown") else None),
         feedback=text(structured, "feedback") or (content if kind == "plan_approval_response" else None),
         plan=structured.get("plan") or done.given.get("plan") or content,
         item=done.call.item,
