@@ -10,7 +10,19 @@ import nats
 import uvloop
 from nats.aio.client import Client
 from rich.console import Console
-from tests.bench import appends, fanout, histories, idle, pipeline, projecting, reading, replay, terminal, updates
+from tests.bench import (
+    appends,
+    fanout,
+    histories,
+    idle,
+    pipeline,
+    projecting,
+    reading,
+    replay,
+    teams,
+    terminal,
+    updates,
+)
 from tests.bench.report import Figure
 
 from trunkline_bus import topology
@@ -60,6 +72,7 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "fanout": lambda: once(fanout.measure),
     "updates": lambda: once(updates.measure),
     "terminal": lambda: once(terminal.measure),
+    "teams": lambda: once(teams.measure),
     "histories": lambda: once(histories.measure),
 }
 

@@ -22,6 +22,8 @@ from trunkline_wire.work import HookFired, NativeMessage
 ALLOW_ONCE: Final = "allow_once"
 REJECT: Final = "reject"
 ACCEPT_EDITS: Final = "allow_accept_edits"
+TEAM_HOOKS: Final = frozenset({"SubagentStart", "SubagentStop", "TeammateIdle", "TaskCreated", "TaskCompleted"})
+"""Hooks whose input says something of a team: it goes into the log, that of the others stays in `native`."""
 SUGGESTION: Final = "suggestion:"
 """Option ids: `suggestion:<n>` allows and adds the n-th suggestion of the ask as a rule."""
 
@@ -40,7 +42,9 @@ def requested(state: State, message: Obj) -> list[Out]:
             tool = text(request, "tool_use_id")
             known = tool if tool in state.tools else None
             name = text(request, "callback_id")
-            data = HookFired(hook_event=event, name=name, status="started", hook=text(message, "request_id"))
+            told = obj(request, "input") if event in TEAM_HOOKS else None
+            hook = text(message, "request_id")
+            data = HookFired(hook_event=event, name=name, status="started", hook=hook, input=told)
             return [fact(data, item=state.item(known) if known else None)]
         case "mcp_message" | "request_user_dialog":
             return []

@@ -181,7 +181,9 @@ def _activity(state: State, one: Open) -> list[Out]:
     lane = state.lanes.setdefault(thread, one.item)
     status = _ACTIVITY.get(text(one.body, "kind") or "")
     known = status if status in ("running", "stopped", "completed") else None
-    data = TaskUpdated(task=thread, kind="subagent", status=known, description=text(one.body, "agentPath"), tool=lane)
+    path = text(one.body, "agentPath")
+    name = path.rstrip("/").rpartition("/")[2] or None if path else None
+    data = TaskUpdated(task=thread, kind="subagent", status=known, description=path, name=name, tool=lane)
     return [fact(data, item=lane)]
 
 

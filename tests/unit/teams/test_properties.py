@@ -86,18 +86,17 @@ def test_lanes_with_tasks_of_their_own_interleave_in_any_way(data: st.DataObject
     assert shape(mixed) == shape(one_by_one)
 
 
+def task_seen(task: int, status: Any, owner: str | None) -> TaskSeen:
+    return TaskSeen(list="lab", task=TeamTask(id=str(task), status=status, owner=owner))
+
+
+def mail_seen(sender: str, words: str) -> MailSeen:
+    return MailSeen(team="lab", to="team-lead", sender=sender, text=words)
+
+
 seen = st.one_of(
-    st.builds(
-        lambda task, status, owner: TaskSeen(list="lab", task=TeamTask(id=str(task), status=status, owner=owner)),
-        st.integers(0, 5),
-        st.sampled_from(STATUSES[:3]),
-        st.sampled_from((None, "ann", "bob")),
-    ),
-    st.builds(
-        lambda sender, words: MailSeen(team="lab", to="team-lead", sender=sender, text=words),
-        st.sampled_from(LANES),
-        st.sampled_from(("one", "two", '{"type":"idle_notification"}')),
-    ),
+    st.builds(task_seen, st.integers(0, 5), st.sampled_from(STATUSES[:3]), st.sampled_from((None, "ann", "bob"))),
+    st.builds(mail_seen, st.sampled_from(LANES), st.sampled_from(("one", "two", '{"type":"idle_notification"}'))),
 )
 steps = st.lists(
     st.one_of(seen, st.tuples(st.sampled_from(LANES), st.integers(0, 3), st.sampled_from((*STATUSES, None))))

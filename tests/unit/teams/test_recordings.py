@@ -149,6 +149,6 @@ def test_subagents_without_a_name_are_no_members() -> None:
     assert play_recording(ALL / "14-subagent-foreground.jsonl.gz").written == []
 
 
-def test_a_list_of_tasks_without_a_team_is_the_sessions_own() -> None:
-    """Recording 40 has TaskCreate, TaskUpdate and hooks, and no team."""
+def test_unnamed_subagents_with_hooks_are_no_members_either() -> None:
+    """Recording 42: hooks that call back, and a sub-agent without a name."""
     assert play_recording(ALL / "42-hooks-callback.jsonl.gz").written == []
