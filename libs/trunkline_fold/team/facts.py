@@ -156,7 +156,8 @@ def _task(ear: Ear, data: TaskUpdated) -> None:
             mate.resting = False
             ear.status(mate, "active")
         case "completed" | "failed" | "stopped":
-            ear.status(mate, "idle")
+            # A sub-agent can be taken up again; a teammate's task ends with the teammate.
+            ear.status(mate, "idle" if mate.kind == "subagent" else "shutdown")
         case _:
             pass
 
