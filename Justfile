@@ -34,7 +34,8 @@ test *args: setup agents
     set -euo pipefail
     if [ $# -gt 0 ]; then exec pytest "$@"; fi
     code=0
-    pytest -q -n 3 --dist loadfile --durations=25 || code=$?
+    # As they are listed: the many small files of tests/unit come last, so that no core ends alone with a long one.
+    pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=25 || code=$?
     if [ $code -eq 1 ]; then
         # Two cores run three files and several servers at a time: what failed there has to pass by itself.
         echo "once more, alone: what failed beside other tests" >&2

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from trunkline_wire.ids import new_session_id
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 Way = Literal["websocket", "unix socket"]
+Serve = Callable[[Way, Path], AbstractAsyncContextManager[dict[str, Any]]]
 
 
 @pytest.fixture
@@ -38,16 +40,14 @@ async def product(source: dict[str, str], tmp_path: Path) -> AsyncGenerator[Prod
 
 
 @asynccontextmanager
-async def serving(
-    way: Way, source: dict[str, str], program: Path, project: Path, tmp_path: Path
-) -> AsyncGenerator[dict[str, Any]]:
+async def serving(way: Way, project: Path, *, source: dict[str, str], program: Path) -> AsyncGenerator[dict[str, Any]]:
     """The native options of a session on an app-server that runs by itself."""
     if way == "unix socket":
-        address = f"unix://{tmp_path / 's'}"
+        address = f"unix://{project / 's'}"
         async with app_server(program, source, project, "--listen", address):
             yield {"server": address}
         return
-    token = tmp_path / "token"
+    token = project / "token"
     token.write_text("a-token-for-this-test\n")
     address = f"ws://127.0.0.1:{free_port()}"
     secured = ["--ws-auth", "capability-token", "--ws-token-file", str(token)]
@@ -82,7 +82,32 @@ async def decide_twice(product: Product, client: Client, ask: str) -> None:
     assert sorted(await asyncio.gather(in_the_browser(), in_the_shell())) == ["already_decided", "decided"]
 
 
-async def test_two_clients_and_a_killed_worker_over_stdio(product: Product, project: Path) -> None:
+async def test_an_agent_of_the_worker(product: Product, tmp_path: Path) -> None:
+    await two_clients_and_a_killed_worker_over_stdio(product, folder(tmp_path, "killed"))
+    await a_fork_at_the_item_of_a_prompt_lacks_it(product, folder(tmp_path, "fork"))
+    await assert_clean(product)
+
+
+async def test_servers_that_run_by_themselves(
+    product: Product, source: dict[str, str], codex_program: Path, api: ScriptedApi, tmp_path: Path
+) -> None:
+    """Each case has a server of its own; the worker, or all of the product, goes under it."""
+    server = partial(serving, source=source, program=codex_program)
+    await an_ask_outlives_the_worker(product, server, folder(tmp_path, "ws"), "websocket")
+    await an_ask_outlives_the_worker(product, server, folder(tmp_path, "unix"), "unix socket")
+    await what_a_turn_said_while_no_worker_was_there_is_told(product, server, folder(tmp_path, "told"), api)
+    await a_server_that_died_with_the_worker_leaves_nothing_open(product, server, folder(tmp_path, "died"))
+    await an_ask_outlives_an_orderly_stop_too(product, server, folder(tmp_path, "stop"))
+    await assert_clean(product)
+
+
+def folder(parent: Path, name: str) -> Path:
+    made = parent / name
+    made.mkdir()
+    return made
+
+
+async def two_clients_and_a_killed_worker_over_stdio(product: Product, project: Path) -> None:
     async with await product.client(tcp=True) as client:
         session = await begin(client, project)
         code, _, err = await product.cli("send", session, f"SCENARIO=bash CMD=touch one {ESCALATED}")
@@ -113,15 +138,33 @@ async def test_two_clients_and_a_killed_worker_over_stdio(product: Product, proj
         natives = {one["data"]["native_session"] for one in client.events("session.initialized")}
         assert len(natives) == 1, "it is the same thread"
         assert {one["session"] for one in client.events()} == {session}
-    await assert_clean(product, session)
 
 
-@pytest.mark.parametrize("way", ["websocket", "unix socket"])
-async def test_an_ask_outlives_the_worker_on_a_server_that_runs_by_itself(
-    product: Product, source: dict[str, str], codex_program: Path, project: Path, tmp_path: Path, way: Way
-) -> None:
+async def a_fork_at_the_item_of_a_prompt_lacks_it(product: Product, project: Path) -> None:
+    async with await product.client() as client:
+        session = await begin(client, project)
+        for number, word in enumerate(("One.", "Two."), 1):
+            await client.call("session.prompt", session=session, text=f"SAY={word}")
+            await client.wait("turn.completed", count=number, within=60)
+        second = client.events("message.user")[1]
+        forked = new_session_id()
+        await command(client, session, "fork", session=forked, at=second["item"], prompt="SAY=Forked.")
+
+        async def is_there() -> bool:
+            return forked in {one["session"] for one in (await client.call("session.list"))["sessions"]}
+
+        await eventually(is_there, 60)
+        await client.subscribe(forked, start="start")
+        await client.wait("turn.completed", session=forked, within=60)
+        shown = json.dumps(await command(client, forked, "native", method="thread/turns/list", params={}))
+        assert "SAY=Forked." in shown
+        assert "SAY=One." in shown
+        assert "SAY=Two." not in shown
+
+
+async def an_ask_outlives_the_worker(product: Product, server: Serve, project: Path, way: Way) -> None:
     async with (
-        serving(way, source, codex_program, project, tmp_path) as native,
+        server(way, project) as native,
         await product.client(tcp=True) as client,
     ):
         session = await begin(client, project, native=native, mode="untrusted")
@@ -152,13 +195,51 @@ async def test_an_ask_outlives_the_worker_on_a_server_that_runs_by_itself(
         assert code == 0, f"{out}\n{err}"
         await client.wait("turn.completed", count=3)
         assert said(client, session)[-1] == "After."
-    await assert_clean(product, session)
+        await client.call("session.close", session=session, wait=True)
 
 
-async def test_an_ask_outlives_an_orderly_stop_too(
-    product: Product, source: dict[str, str], codex_program: Path, project: Path, tmp_path: Path
+async def what_a_turn_said_while_no_worker_was_there_is_told(
+    product: Product, server: Serve, project: Path, api: ScriptedApi
 ) -> None:
-    async with serving("websocket", source, codex_program, project, tmp_path) as native:
+    async with (
+        server("websocket", project) as native,
+        await product.client() as client,
+    ):
+        session = await begin(client, project, native=native)
+        await client.call("session.prompt", session=session, text="SCENARIO=hold")
+        await client.wait("turn.started", within=60)
+        await api.wait_holding()
+        old = product.kill("adapters")
+        api.release()
+        await product.restarted("adapters", old)
+        done = await client.wait("turn.completed", within=60)
+        assert (done["data"]["outcome"], done["data"]["result"]) == ("success", "Holding. Released.")
+        assert said(client, session) == ["Holding. Released."]
+        assert len(client.events("turn.started")) == 1
+        await client.call("session.close", session=session, wait=True)
+
+
+async def a_server_that_died_with_the_worker_leaves_nothing_open(
+    product: Product, server: Serve, project: Path
+) -> None:
+    async with await product.client() as client:
+        async with server("websocket", project) as native:
+            session = await begin(client, project, native=native, mode="untrusted")
+            await client.call("session.prompt", session=session, text="SCENARIO=bash CMD=touch made")
+            asked = await client.wait("permission.requested", within=60)
+            adapters = product.find("adapters")
+            assert adapters is not None
+            adapters.suspend()  # it sees nothing of the server's end
+        old = product.kill("adapters")
+        await product.restarted("adapters", old)
+        withdrawn = await client.wait("ask.withdrawn", within=60)
+        assert (withdrawn["data"]["ask"], withdrawn["data"]["why"]) == (asked["data"]["ask"], "agent_died")
+        assert (await client.wait("turn.completed"))["data"]["outcome"] == "aborted"
+        await eventually(lambda: client.events("session.status")[-1]["data"]["status"] == "stopped", 10)
+
+
+async def an_ask_outlives_an_orderly_stop_too(product: Product, server: Serve, project: Path) -> None:
+    async with server("websocket", project) as native:
         async with await product.client() as client:
             session = await begin(client, project, native=native, mode="untrusted")
             await client.call("session.prompt", session=session, text="SCENARIO=bash CMD=touch made")
@@ -173,67 +254,3 @@ async def test_an_ask_outlives_an_orderly_stop_too(
             assert (await client.wait("turn.completed"))["data"]["outcome"] == "success"
             assert (project / "made").exists()
             assert client.events("ask.withdrawn") == []
-    await assert_clean(product, session)
-
-
-async def test_what_a_turn_said_while_no_worker_was_there_is_told(
-    product: Product, source: dict[str, str], codex_program: Path, project: Path, tmp_path: Path, api: ScriptedApi
-) -> None:
-    async with (
-        serving("websocket", source, codex_program, project, tmp_path) as native,
-        await product.client() as client,
-    ):
-        session = await begin(client, project, native=native)
-        await client.call("session.prompt", session=session, text="SCENARIO=hold")
-        await client.wait("turn.started", within=60)
-        await api.wait_holding()
-        old = product.kill("adapters")
-        api.release()
-        await product.restarted("adapters", old)
-        done = await client.wait("turn.completed", within=60)
-        assert (done["data"]["outcome"], done["data"]["result"]) == ("success", "Holding. Released.")
-        assert said(client, session) == ["Holding. Released."]
-        assert len(client.events("turn.started")) == 1
-    await assert_clean(product, session)
-
-
-async def test_a_server_that_died_with_the_worker_leaves_nothing_open(
-    product: Product, source: dict[str, str], codex_program: Path, project: Path, tmp_path: Path
-) -> None:
-    async with await product.client() as client:
-        async with serving("websocket", source, codex_program, project, tmp_path) as native:
-            session = await begin(client, project, native=native, mode="untrusted")
-            await client.call("session.prompt", session=session, text="SCENARIO=bash CMD=touch made")
-            asked = await client.wait("permission.requested", within=60)
-            adapters = product.find("adapters")
-            assert adapters is not None
-            adapters.suspend()  # it sees nothing of the server's end
-        old = product.kill("adapters")
-        await product.restarted("adapters", old)
-        withdrawn = await client.wait("ask.withdrawn", within=60)
-        assert (withdrawn["data"]["ask"], withdrawn["data"]["why"]) == (asked["data"]["ask"], "agent_died")
-        assert (await client.wait("turn.completed"))["data"]["outcome"] == "aborted"
-        await eventually(lambda: client.events("session.status")[-1]["data"]["status"] == "stopped", 10)
-    await assert_clean(product, session)
-
-
-async def test_a_fork_at_the_item_of_a_prompt_lacks_it(product: Product, project: Path) -> None:
-    async with await product.client() as client:
-        session = await begin(client, project)
-        for number, word in enumerate(("One.", "Two."), 1):
-            await client.call("session.prompt", session=session, text=f"SAY={word}")
-            await client.wait("turn.completed", count=number, within=60)
-        second = client.events("message.user")[1]
-        forked = new_session_id()
-        await command(client, session, "fork", session=forked, at=second["item"], prompt="SAY=Forked.")
-
-        async def is_there() -> bool:
-            return (await client.call("session.list"))["total"] == 2
-
-        await eventually(is_there, 60)
-        await client.subscribe(forked, start="start")
-        await client.wait("turn.completed", session=forked, within=60)
-        shown = json.dumps(await command(client, forked, "native", method="thread/turns/list", params={}))
-        assert "SAY=Forked." in shown
-        assert "SAY=One." in shown
-        assert "SAY=Two." not in shown

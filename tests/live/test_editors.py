@@ -52,7 +52,13 @@ def said(told: Any) -> str:
     return "".join(update["content"]["text"] for update in of(told, "agent_message_chunk"))
 
 
-async def test_the_typescript_client(product: Product, project: Path) -> None:
+async def test_editors_and_another_instance(product: Product, project: Path, api: ScriptedApi) -> None:
+    await the_typescript_client(product, project)
+    await the_python_client_with_claude_code(product, project, api)
+    await trunkline_through_trunkline(product, project)
+
+
+async def the_typescript_client(product: Product, project: Path) -> None:
     prompts = ["slow 10", "ask ls", "question Go on?"]
     wanted = {"cwd": str(project), "prompts": prompts, "choose": "allow_once", "form": {"Go on?": "yes"}}
     told = await typescript(product, "demo", wanted)
@@ -71,7 +77,7 @@ async def test_the_typescript_client(product: Product, project: Path) -> None:
     assert made.exists()
 
 
-async def test_the_python_client_with_claude_code(product: Product, project: Path, api: ScriptedApi) -> None:
+async def the_python_client_with_claude_code(product: Product, project: Path, api: ScriptedApi) -> None:
     async with editor([*ACP, "--agent", "claude"], product.environment) as one:
         session = (await one.connection.new_session(cwd=str(project), mcp_servers=[])).session_id
         ended = await one.prompt(session, "SCENARIO=slow N=20 DELAY_MS=50")
@@ -84,7 +90,7 @@ async def test_the_python_client_with_claude_code(product: Product, project: Pat
         assert {"default", "plan"} <= {choice.value for choice in options["mode"].options}
         assert options["model"].current_value in {choice.value for choice in options["model"].options}
 
-        made = project / "made"
+        made = project / "first"
         await one.prompt(session, f"SCENARIO=bash CMD=touch {made}")
         ((call, offered),) = one.asked
         assert call.raw_input is not None
@@ -111,7 +117,7 @@ async def test_the_python_client_with_claude_code(product: Product, project: Pat
         assert (await held).stop_reason == "cancelled"
 
 
-async def test_trunkline_through_trunkline(product: Product, project: Path) -> None:
+async def trunkline_through_trunkline(product: Product, project: Path) -> None:
     """The outer instance's adapter runs `trunkline acp`; what the inner one's agent asks is decided in the outer."""
     inner = product.home / "inner"
     command = [*ACP, "--up", "--home", str(inner), "--agent", "demo"]

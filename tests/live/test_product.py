@@ -29,8 +29,9 @@ def text_of(event: dict[str, Any]) -> str:
     return "".join(block.get("text", "") for block in event["data"]["content"] if block["type"] == "text")
 
 
-async def assert_clean(product: Product, session: str) -> None:
-    code, out, err = await product.cli("verify", session)
+async def assert_clean(product: Product, session: str | None = None) -> None:
+    """Of one session, or of all."""
+    code, out, err = await product.cli("verify", *([session] if session else []))
     assert code == 0, f"{out}\n{err}"
 
 
@@ -114,38 +115,17 @@ async def second_question(client: Client, session: str) -> dict[str, Any]:
             await asyncio.sleep(0.05)
 
 
-async def test_a_second_turn_after_the_worker_was_killed(product: Product, project: Path) -> None:
-    async with await product.client() as client:
-        session = await start_session(client, project)
-        await client.call("session.prompt", session=session, text="SAY=one")
-        await client.wait("turn.completed")
-        native = (await client.wait("session.initialized"))["data"]["native_session"]
-
-        await client.call("session.prompt", session=session, text="SCENARIO=hold")
-        await client.wait("turn.started", count=2)
-        old = product.kill("adapters")
-        aborted = await client.wait("turn.completed", count=2)
-        assert aborted["data"]["outcome"] == "aborted"
-        await product.restarted("adapters", old)
-
-        await client.call("session.prompt", session=session, text="SAY=two")
-        await client.wait("turn.completed", count=3)
-        assert said(client, session)[-1] == "two"
-        again = (await client.wait("session.initialized", count=2))["data"]["native_session"]
-        assert again == native
-    await assert_clean(product, session)
-
-
 async def test_kill_9_with_a_turn_and_an_ask_open(product: Product, project: Path) -> None:
     for part in ("gateway", "projector", "permissions", "adapters", "nats-server"):
         directory = project / part
         directory.mkdir()
-        session = await kill_amid(product, directory, part)
-        await assert_clean(product, session)
+        await kill_amid(product, directory, part)
+    await a_second_turn_after_the_worker_was_killed(product, project)
+    await assert_clean(product)
 
 
-async def kill_amid(product: Product, project: Path, part: str) -> str:
-    """The session in which a part was killed with a turn and an ask open."""
+async def kill_amid(product: Product, project: Path, part: str) -> None:
+    """A session in which a part is killed with a turn and an ask open."""
     client = await product.client()
     try:
         session = await start_session(client, project)
@@ -172,9 +152,30 @@ async def kill_amid(product: Product, project: Path, part: str) -> str:
         new = [e["id"] for e in client.events() if "seq" in e]
         assert not set(seen) & set(new), "the cursor gave events twice"
         assert len(new) == len(set(new))
-        return session
+        await client.call("session.close", session=session)
     finally:
         await client.close()
+
+
+async def a_second_turn_after_the_worker_was_killed(product: Product, project: Path) -> None:
+    async with await product.client() as client:
+        session = await start_session(client, project)
+        await client.call("session.prompt", session=session, text="SAY=one")
+        await client.wait("turn.completed")
+        native = (await client.wait("session.initialized"))["data"]["native_session"]
+
+        await client.call("session.prompt", session=session, text="SCENARIO=hold")
+        await client.wait("turn.started", count=2)
+        old = product.kill("adapters")
+        aborted = await client.wait("turn.completed", count=2)
+        assert aborted["data"]["outcome"] == "aborted"
+        await product.restarted("adapters", old)
+
+        await client.call("session.prompt", session=session, text="SAY=two")
+        await client.wait("turn.completed", count=3)
+        assert said(client, session)[-1] == "two"
+        again = (await client.wait("session.initialized", count=2))["data"]["native_session"]
+        assert again == native
 
 
 @pytest.mark.long
@@ -192,5 +193,4 @@ async def test_ten_sessions_at_once(product: Product, project: Path) -> None:
             await client.wait("session.closed", session=session)
         listed = await client.call("session.list")
         assert listed["total"] == 10
-    for session in sessions:
-        await assert_clean(product, session)
+    await assert_clean(product)

@@ -68,25 +68,19 @@ async def printed(product: Product, command: list[str], cwd: Path) -> str:
     return "".join(lines)
 
 
-async def test_the_python_program(tmp_path: Path) -> None:
-    script = tmp_path / "watch.py"
-    script.write_text(program("nats-py"))
-    assert len([line for line in script.read_text().splitlines() if line.strip()]) <= 10
-    async with running(tmp_path / "home") as product:
-        text = await printed(product, [sys.executable, str(script)], tmp_path)
-    assert missing(text) == []
-
-
-async def test_the_npm_program(tmp_path: Path) -> None:
+async def test_the_programs(tmp_path: Path) -> None:
+    python = tmp_path / "watch.py"
+    python.write_text(program("nats-py"))
+    assert len([line for line in python.read_text().splitlines() if line.strip()]) <= 10
     folder = await asyncio.to_thread(node_modules)
-    script = folder / f"watch-{os.getpid()}.mjs"
-    script.write_text(program("npm"))
+    npm = folder / f"watch-{os.getpid()}.mjs"
+    npm.write_text(program("npm"))
     try:
         async with running(tmp_path / "home") as product:
-            text = await printed(product, ["node", str(script)], folder)
+            for command, cwd in (([sys.executable, str(python)], tmp_path), (["node", str(npm)], folder)):
+                assert missing(await printed(product, command, cwd)) == []
     finally:
-        script.unlink()
-    assert missing(text) == []
+        npm.unlink()
 
 
 def test_the_commands_exist() -> None:

@@ -21,8 +21,18 @@ async def product(tmp_path: Path) -> AsyncGenerator[Product]:
     broken = tmp_path / "claude"
     broken.write_text("#!/bin/sh\necho 'the licence ran out' >&2\nexit 3\n")
     broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
-    async with running(tmp_path / "home", {"TRUNKLINE_PROGRAM_CLAUDE": str(broken)}) as product:
+    programs = {"TRUNKLINE_PROGRAM_CLAUDE": str(broken), "TRUNKLINE_PROGRAM_CODEX": str(tmp_path / "nothing")}
+    async with running(tmp_path / "home", programs) as product:
         yield product
+
+
+async def test_what_is_refused_says_why(product: Product, tmp_path: Path) -> None:
+    await frames_that_are_none(product)
+    await who_may_not_come_in(product)
+    await requests_that_can_not_be_served(product, tmp_path)
+    await a_verb_that_the_agent_lacks(product, tmp_path)
+    await an_agent_that_is_not_installed(product, tmp_path)
+    await an_agent_that_ends_at_once(product, tmp_path)
 
 
 async def code_of(client: Client, method: str, **params: object) -> str:
@@ -32,7 +42,7 @@ async def code_of(client: Client, method: str, **params: object) -> str:
     return refused.value.code
 
 
-async def test_requests_that_can_not_be_served(product: Product, tmp_path: Path) -> None:
+async def requests_that_can_not_be_served(product: Product, tmp_path: Path) -> None:
     async with await product.client() as client:
         unknown = new_session_id()
         assert await code_of(client, "session.nothing") == "unknown_method"
@@ -52,7 +62,7 @@ async def test_requests_that_can_not_be_served(product: Product, tmp_path: Path)
         assert (await client.call("session.get", session=session))["state"]["session"] == session
 
 
-async def test_a_verb_that_the_agent_lacks(product: Product, tmp_path: Path) -> None:
+async def a_verb_that_the_agent_lacks(product: Product, tmp_path: Path) -> None:
     async with await product.client() as client:
         session = (await client.call("session.create", adapter="demo", cwd=str(tmp_path)))["session"]
         await client.subscribe(session, start="start")
@@ -62,7 +72,7 @@ async def test_a_verb_that_the_agent_lacks(product: Product, tmp_path: Path) -> 
         assert "terminal" in json.dumps(rejected["data"]["error"])
 
 
-async def test_an_agent_that_ends_at_once(product: Product, tmp_path: Path) -> None:
+async def an_agent_that_ends_at_once(product: Product, tmp_path: Path) -> None:
     async with await product.client() as client:
         session = (await client.call("session.create", adapter="claude", cwd=str(tmp_path)))["session"]
         await client.subscribe(session, start="start")
@@ -72,23 +82,22 @@ async def test_an_agent_that_ends_at_once(product: Product, tmp_path: Path) -> N
         assert "the licence ran out" in json.dumps(client.events("error")) + json.dumps(failed)
 
 
-async def test_an_agent_that_is_not_installed(tmp_path: Path) -> None:
-    missing = {"TRUNKLINE_PROGRAM_CLAUDE": str(tmp_path / "nothing")}
-    async with running(tmp_path / "home", missing) as product, await product.client() as client:
+async def an_agent_that_is_not_installed(product: Product, tmp_path: Path) -> None:
+    async with await product.client() as client:
         with pytest.raises(TrunklineError) as refused:
-            await client.call("session.create", adapter="claude", cwd=str(tmp_path))
+            await client.call("session.create", adapter="codex", cwd=str(tmp_path))
         assert refused.value.code == "agent_not_found"
         assert "install" in refused.value.message
 
 
-async def test_frames_that_are_none(product: Product) -> None:
+async def frames_that_are_none(product: Product) -> None:
     async with await product.client() as client:
         for text in ("", "not json", "[1, 2]", '{"type":"req"}', '{"type":"res","id":"1"}', "\x00"):
             await client.send_raw(text)
             assert (await client.call("session.list"))["total"] == 0
 
 
-async def test_who_may_not_come_in(product: Product) -> None:
+async def who_may_not_come_in(product: Product) -> None:
     url = product.state["gateway"]
     token = {"Authorization": f"Bearer {product.token}"}
 
