@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 SOME: Final = ("turn.*", "ask.*", "permission.*", "message.assistant")
 FLOOD: Final = 1_000
+"""Facts, more than any queue of the gateway holds."""
 PADDING: Final = "é😀" * 1_000
 
 
@@ -108,14 +109,14 @@ class Ground:
         chance = random.Random(self.chance.random())
         self.resumers.append((Resumer(name, self.gateways, line, chance, pace=pace, **wants), wants))
 
-    async def flood(self) -> None:
-        """A session of many big facts, more than any queue of the gateway holds."""
+    async def flood(self, facts: int) -> None:
+        """A session of many big facts."""
         created = SessionCreated(adapter="fake", cwd="/", host="hst_x", workspace="ws_x")
         agent = AgentRef(adapter="fake", agent="fake", version="1")
         async with await SessionWriter.create(
             self.bus, created, session=new_session_id(), worker="wrk_x", agent=agent
         ) as writer:
-            for number in range(FLOOD):
+            for number in range(facts):
                 writer.append(MessageSystem(text=f"{number} {PADDING}"))
                 if number % 100 == 0:
                     await writer.flush()
@@ -155,7 +156,7 @@ class Ground:
             assert resumer.model.blocks == {}
 
 
-async def resume(stage: Stage, resumes: int, *, strikes: int) -> None:
+async def resume(stage: Stage, resumes: int, *, strikes: int, facts: int = FLOOD) -> None:
     """Every kind of client comes back so often while things are killed so often."""
     ground = Ground(stage, random.Random(seed()))
     async with ground.open(sessions=2):
@@ -167,7 +168,7 @@ async def resume(stage: Stage, resumes: int, *, strikes: int) -> None:
         await ground.resumer("part", patterns=SOME)
         share = -(-resumes // len(ground.resumers))
         async with asyncio.TaskGroup() as group:
-            flooding = group.create_task(ground.flood())
+            flooding = group.create_task(ground.flood(facts))
             running = [group.create_task(resumer.run(share)) for resumer, _ in ground.resumers]
             for _ in range(strikes):
                 await asyncio.sleep(ground.chance.uniform(0.3, 1.2) * stretch())
@@ -181,13 +182,13 @@ async def resume(stage: Stage, resumes: int, *, strikes: int) -> None:
 
 
 @pytest.mark.timeout(240)
-async def test_who_comes_back_a_hundred_times_has_what_one_has_who_never_left(chaos_home: Path) -> None:
-    await resume(on(NatsServer(sync_interval="always"), chaos_home), 100, strikes=4)
+async def test_who_comes_back_fifty_times_has_what_one_has_who_never_left(chaos_home: Path) -> None:
+    await resume(on(NatsServer(sync_interval="always"), chaos_home), 50, strikes=3)
 
 
 @pytest.mark.timeout(240)
 async def test_who_comes_back_over_elections_has_what_one_has_who_never_left(chaos_home: Path) -> None:
-    await resume(on(NatsCluster(sync_interval="always"), chaos_home), 20, strikes=2)
+    await resume(on(NatsCluster(sync_interval="always"), chaos_home), 15, strikes=2, facts=100)
 
 
 @pytest.mark.long

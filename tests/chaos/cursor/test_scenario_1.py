@@ -117,7 +117,7 @@ class Modelled:
         return (-1, "") if block is None else (block.at, block.text)
 
 
-@pytest.mark.parametrize("restart", ["while away", "never"])
+@pytest.mark.parametrize("restart", ["while away", pytest.param("never", marks=pytest.mark.long)])
 async def test_who_missed_twenty_thousand_deltas_gets_the_facts_and_the_open_text(rig: Rig, restart: str) -> None:
     async with await rig.session() as writer:
         seen, late = Modelled(), Modelled()
