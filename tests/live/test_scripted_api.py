@@ -96,7 +96,7 @@ async def agent(claude_program: Path, scripted_api: ScriptedApi, home: Path) -> 
             await process.wait()
 
 
-async def test_a_text_streams_in_pieces_and_a_second_turn_follows(agent: Agent, scripted_api: ScriptedApi) -> None:
+async def test_a_text_streams_in_pieces_and_further_turns_follow(agent: Agent, scripted_api: ScriptedApi) -> None:
     agent.prompt("SAY=one two three four five six seven")
     result = await agent.result()
     assert (result["is_error"], result["result"]) == (False, "one two three four five six seven")
@@ -111,37 +111,13 @@ async def test_a_text_streams_in_pieces_and_a_second_turn_follows(agent: Agent, 
         ("and a greeting", result["session_id"]),
     ]
 
-
-async def test_an_allowed_command_runs(agent: Agent, scripted_api: ScriptedApi) -> None:
-    agent.prompt("SCENARIO=bash CMD=touch made && echo it-ran")
-    request = await agent.ask()
-    assert request["request"]["tool_name"] == "Bash"
-    assert not (agent.folder / "made").exists()
-    agent.answer(request, {"behavior": "allow"})
-    assert (await agent.result())["result"] == "The tool said: it-ran"
-    assert (agent.folder / "made").exists()
-    assert [(told.text, told.is_error) for told in scripted_api.tool_results] == [("it-ran", False)]
-
-
-async def test_a_denied_command_does_not_run_and_the_model_is_told_why(agent: Agent, scripted_api: ScriptedApi) -> None:
-    agent.prompt("SCENARIO=bash CMD=touch made")
-    agent.answer(await agent.ask(), {"behavior": "deny", "message": "not on a Friday"})
-    result = await agent.result()
-    assert [denial["tool_name"] for denial in result["permission_denials"]] == ["Bash"]
-    assert not (agent.folder / "made").exists()
-    assert [(told.text, told.is_error) for told in scripted_api.tool_results] == [("not on a Friday", True)]
-
-
-async def test_a_question_reaches_the_host_and_its_answer_the_model(agent: Agent, scripted_api: ScriptedApi) -> None:
-    agent.prompt("SCENARIO=question")
-    request = await agent.ask()
-    questions = request["request"]["input"]["questions"]
-    assert [option["label"] for option in questions[0]["options"]] == ["Red", "Blue"]
-    agent.answer(
-        request, {"behavior": "allow", "updatedInput": {"questions": questions, "answers": {"Which colour?": "Blue"}}}
-    )
-    await agent.result()
-    assert '"Which colour?"="Blue"' in scripted_api.tool_results[0].text
+    # a release lets a held turn end
+    agent.said.clear()
+    agent.prompt("SCENARIO=hold")
+    await agent.until(lambda _: agent.streamed() == ["Holding. "])
+    await scripted_api.wait_holding()
+    scripted_api.release()
+    assert (await agent.result())["result"] == "Holding. Released."
 
 
 async def test_an_interrupt_ends_a_held_stream_and_the_next_turn_works(agent: Agent, scripted_api: ScriptedApi) -> None:
@@ -156,15 +132,35 @@ async def test_an_interrupt_ends_a_held_stream_and_the_next_turn_works(agent: Ag
     assert scripted_api.holding == 0
 
 
-async def test_a_release_lets_a_held_turn_end(agent: Agent, scripted_api: ScriptedApi) -> None:
-    agent.prompt("SCENARIO=hold")
-    await agent.until(lambda _: agent.streamed() == ["Holding. "])
-    await scripted_api.wait_holding()
-    scripted_api.release()
-    assert (await agent.result())["result"] == "Holding. Released."
+async def test_what_an_agent_asks_is_allowed_denied_and_answered(agent: Agent, scripted_api: ScriptedApi) -> None:
+    agent.prompt("SCENARIO=bash CMD=touch refused")
+    agent.answer(await agent.ask(), {"behavior": "deny", "message": "not on a Friday"})
+    result = await agent.result()
+    assert [denial["tool_name"] for denial in result["permission_denials"]] == ["Bash"]
+    assert not (agent.folder / "refused").exists()
+
+    agent.prompt("SCENARIO=bash CMD=touch made && echo it-ran")
+    request = await agent.ask()
+    assert request["request"]["tool_name"] == "Bash"
+    assert not (agent.folder / "made").exists()
+    agent.answer(request, {"behavior": "allow"})
+    assert (await agent.result())["result"] == "The tool said: it-ran"
+    assert (agent.folder / "made").exists()
+    told = [(told.text, told.is_error) for told in scripted_api.tool_results]
+    assert told == [("not on a Friday", True), ("it-ran", False)]
+
+    agent.prompt("SCENARIO=question")
+    request = await agent.ask()
+    questions = request["request"]["input"]["questions"]
+    assert [option["label"] for option in questions[0]["options"]] == ["Red", "Blue"]
+    agent.answer(
+        request, {"behavior": "allow", "updatedInput": {"questions": questions, "answers": {"Which colour?": "Blue"}}}
+    )
+    await agent.result()
+    assert '"Which colour?"="Blue"' in scripted_api.tool_results[-1].text
 
 
-async def test_a_subagent_works_in_the_foreground(agent: Agent, scripted_api: ScriptedApi) -> None:
+async def test_a_subagent_and_a_background_command(agent: Agent, scripted_api: ScriptedApi) -> None:
     agent.prompt('SCENARIO=sub CHILD="SCENARIO=bash CMD=touch by-child"')
     request = await agent.ask()
     assert request["request"]["agent_id"]
@@ -173,8 +169,7 @@ async def test_a_subagent_works_in_the_foreground(agent: Agent, scripted_api: Sc
     assert (agent.folder / "by-child").exists()
     assert [request.scenario for request in scripted_api.requests] == ["sub", "bash", "bash", "sub"]
 
-
-async def test_the_end_of_a_background_command_starts_a_turn_by_itself(agent: Agent) -> None:
+    # the end of a background command starts a turn by itself
     agent.prompt("SCENARIO=bgtask")
     agent.answer(await agent.ask(), {"behavior": "allow"})
     assert (await agent.result())["result"] == "Started in the background."
@@ -184,8 +179,8 @@ async def test_the_end_of_a_background_command_starts_a_turn_by_itself(agent: Ag
     assert (agent.folder / "made-in-background").exists()
 
 
-@pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
-async def test_an_error_of_the_api_ends_the_turn_as_an_error(agent: Agent, status: int) -> None:
-    agent.prompt(f"SCENARIO=err{status}")
-    result = await agent.result()
-    assert (result["is_error"], result["api_error_status"]) == (True, status)
+async def test_an_error_of_the_api_ends_the_turn_as_an_error(agent: Agent) -> None:
+    for status in (400, 401, 429, 500, 529):
+        agent.prompt(f"SCENARIO=err{status}")
+        result = await agent.result()
+        assert (result["is_error"], result["api_error_status"]) == (True, status)
