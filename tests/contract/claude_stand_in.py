@@ -6,24 +6,19 @@
 the first), `old` (a second initialize is an error).
 """
 
-import asyncio
-import http.client
 import json
 import os
 import queue
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from typing import Any
 
-import aiohttp
+# What only `--sdk-url` needs is imported there: most of the time of a stand-in's life is its start.
 
 VERSION = sys.argv[0].rpartition("-")[2] if "-" in os.path.basename(sys.argv[0]) else "2.1.332"  # noqa: PTH119
 SDK_URL = sys.argv[sys.argv.index("--sdk-url") + 1] if "--sdk-url" in sys.argv else None
 HEADERS = {"Authorization": f"Bearer {os.environ.get('CLAUDE_CODE_SESSION_ACCESS_TOKEN')}"}
-OPENER = urllib.request.build_opener()
 BEHAVIOUR = os.environ.get("STAND_IN", "")
 STATE: set[str] = set()
 WAITING: list[dict[str, Any]] = []
@@ -42,12 +37,16 @@ def say(message: dict[str, Any]) -> None:
 
 def post(url: str, message: dict[str, Any]) -> None:
     """As 2.1.101: the same again until it is answered."""
+    import http.client
+    import urllib.error
+    import urllib.request
+
     address = url.replace("ws:", "http:").replace("/ws/", "/session/") + "/events"
     body = json.dumps({"events": [message]}).encode()
     while True:
         request = urllib.request.Request(address, body, HEADERS | {"Content-Type": "application/json"})
         try:
-            with OPENER.open(request, timeout=1) as answer:
+            with urllib.request.urlopen(request, timeout=1) as answer:
                 answer.read()
             return
         except urllib.error.HTTPError as error:
@@ -60,6 +59,10 @@ def post(url: str, message: dict[str, Any]) -> None:
 
 async def listen_to(url: str) -> None:
     """As 2.1.101, but for its pauses: connects again unless the close code says that it is over."""
+    import asyncio
+
+    import aiohttp
+
     async with aiohttp.ClientSession() as client:
         while True:
             try:
@@ -88,6 +91,8 @@ LINES: "queue.Queue[str]" = queue.Queue()
 
 def listen() -> None:
     if SDK_URL is not None:
+        import asyncio
+
         asyncio.run(listen_to(SDK_URL))
         return
     for line in sys.stdin:
