@@ -135,9 +135,9 @@ def _created(state: TeamsState, event: Event, data: TeamCreated) -> TeamsState:
         agents=data.agents,
     )
     teams = {name: team for name, team in state.teams.items() if name != data.team}
-    ended = (name for name, team in state.teams.items() if team.ended is not None)
     while len(teams) >= MAX_TEAMS:
-        del teams[next(ended, next(iter(teams)))]
+        # The oldest that has ended makes room, else the oldest.
+        del teams[next((name for name, team in teams.items() if team.ended is not None), next(iter(teams)))]
     return replace(state, teams={**teams, data.team: made})
 
 
