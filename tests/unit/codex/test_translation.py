@@ -171,10 +171,10 @@ def test_a_thread_that_is_none_of_the_sessions_is_not_told() -> None:
 
 
 def test_activity_of_a_sub_agent_without_a_call() -> None:
-    activity = {"type": "subAgentActivity", "id": "x", "kind": "started", "agentThreadId": "s", "agentPath": "/a"}
+    activity = {"type": "subAgentActivity", "id": "x", "kind": "started", "agentThreadId": "s", "agentPath": "/root/a"}
     out = feed(begun(), item("completed", **activity))
     (task,) = data(out, TaskUpdated)
-    assert (task.task, task.status, task.description) == ("s", "running", "/a")
+    assert (task.task, task.status, task.description, task.name) == ("s", "running", "/root/a", "a")
 
 
 def test_items_that_were_never_seen_in_a_run() -> None:
