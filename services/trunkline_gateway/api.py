@@ -18,6 +18,7 @@ from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.peers import Peer
 from trunkline_gateway.roles import Principal, Role
 from trunkline_wire import ErrorInfo, TrunklineError, encode, replace_lone_surrogates
+from trunkline_wire.actors import EXTENSION
 from trunkline_wire.ids import check_extension
 from trunkline_wire.subjects import ALL_EXTENSION_REQUESTS
 
@@ -90,7 +91,7 @@ def read_subject(subject: str) -> tuple[Principal, str]:
     role = _ROLES.get(right)
     if role is None or method not in _ONLY.get(right, {method}):
         raise TrunklineError("forbidden", f"the right {right[:64]!r} does not reach {method[:64]!r}")
-    return Principal(actor=f"ext:{name}", role=role, via="nats", extension=name), method
+    return Principal(actor=f"{EXTENSION}{name}", role=role, via="nats", extension=name), method
 
 
 def _params(raw: bytes) -> Any:

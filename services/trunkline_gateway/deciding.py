@@ -62,7 +62,7 @@ class Deciding:
     async def _on_decide(self, request: web.Request) -> web.Response:
         params = read_params(Decide, await self._body(request, None))
         record = await links.look(self._gateway.bus, params.code)
-        principal = Principal(actor=record.actor, role="approver", via="link")
+        principal = Principal(actor=record.decider, role="approver", via="link")
         caller = Caller(principal=principal, peer=peer_of(request))
         await refuse_agents(self._gateway, caller)
         record = await links.redeem(self._gateway.bus, params.code, params.behaviour)
@@ -74,7 +74,7 @@ class Deciding:
                 await links.restore(self._gateway.bus, record)
             raise
         self._gateway.audit.note(
-            "token", record.actor, session=record.session, act="ask_link_used", ask=record.ask, by=record.by
+            "token", record.decider, session=record.session, act="ask_link_used", ask=record.ask, by=record.by
         )
         return web.Response(body=encode(outcome), content_type="application/json")
 

@@ -1,8 +1,9 @@
 """Links that decide one ask, once: for people whom a message reaches where they have no client.
 
 The code stands behind the `#` of `/a/<ask>#code=…`, which browsers keep to themselves. Opening the link decides nothing: its page
-shows what is asked, and a button posts the code and the decision. A code is bound to its ask, to the decisions it may bring and to
-the person it was made for; it is of no use to the processes of agents.
+shows what is asked, and a button posts the code and the decision. A code is bound to its ask, to the decisions it may bring, to
+the person it was made for and to who made it; it is of no use to the processes of agents. What an extension's link decides is
+decided by `ext:<name>/<person>`: where several people have to agree, all links of an extension, and the extension, are one voice.
 """
 
 import hmac
@@ -16,6 +17,7 @@ from trunkline_bus import kv
 from trunkline_bus.connection import Bus
 from trunkline_gateway.tokens import digest_of
 from trunkline_wire import TrunklineError, encode
+from trunkline_wire.actors import EXTENSION, vouched
 from trunkline_wire.asks import Behaviour
 from trunkline_wire.subjects import KV_TOKENS
 
@@ -23,7 +25,7 @@ MAX_LASTS_S: Final = 7 * 86400.0
 
 
 class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a code stands for. `actor` decides, `by` made the link; `expires` in seconds since 1970."""
+    """What a code stands for. `actor` opens it, `by` made it; `expires` in seconds since 1970."""
 
     hash: str
     ask: str
@@ -32,6 +34,12 @@ class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str
     behaviours: tuple[Behaviour, ...]
     expires: float
+
+    @property
+    def decider(self) -> str:
+        """Who decides, as the log has it: a person that an extension names is known by that extension's word alone."""
+        named = self.by.startswith(EXTENSION) and self.actor != self.by
+        return vouched(self.by, self.actor) if named else self.actor
 
 
 async def make(

@@ -7,6 +7,7 @@ import msgspec
 
 from trunkline_gateway.roles import Principal, Role
 from trunkline_wire import TrunklineError
+from trunkline_wire.actors import EXTENSION, POLICY
 
 LEEWAY_S: Final = 30
 """Seconds that the clocks of provider and gateway may differ by."""
@@ -29,6 +30,8 @@ def principal_of(claims: Mapping[str, Any], provider: Provider) -> Principal:
     actor = claims.get(provider.actor)
     if not isinstance(actor, str) or not 0 < len(actor) <= 128 or not actor.isprintable():
         raise TrunklineError("unauthorized", f"the token's claim {provider.actor!r} is no name")
+    if actor.startswith(EXTENSION) or actor == POLICY:
+        raise TrunklineError("unauthorized", f"the token's claim {provider.actor!r} is no person's name: {actor!r}")
     said: Any = claims.get(provider.role)
     values: list[Any] = said if isinstance(said, list) else [said]
     found: list[Role] = [

@@ -9,6 +9,7 @@ from trunkline_fold.asks import AskRecord, RuleRecord
 from trunkline_fold.policy import Role
 from trunkline_fold.session_rules import rule_name, suggested
 from trunkline_wire import Answer, Data, TrunklineError
+from trunkline_wire.actors import voices
 from trunkline_wire.asks import (
     AnswerRejected,
     AskDecided,
@@ -201,9 +202,12 @@ def _counted(record: AskRecord, given: Given) -> Data:
         if answer.updated_input is not None or answer.rule_updates is not None:
             raise _bad(f"{quorum} people have to allow it as it was asked: no updated_input, no rule_updates")
         voters = {vote.by for vote in record.votes}
-        if actor in voters:
+        heard = voices(actor) & {voice for voter in voters for voice in voices(voter)}
+        if heard:
             raise TrunklineError(
-                "already_voted", f"{actor} has voted already; {quorum} different people have to allow it", quorum=quorum
+                "already_voted",
+                f"{min(heard)} has voted already; {quorum} different people have to allow it",
+                quorum=quorum,
             )
         if len(voters) + 1 < quorum:
             return AskVoted(

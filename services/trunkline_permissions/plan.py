@@ -11,10 +11,10 @@ from trunkline_fold.session_rules import covering
 from trunkline_permissions.answers import Given, judge
 from trunkline_permissions.desk import Desk
 from trunkline_wire import Data, parse_time, subjects, timestamp
+from trunkline_wire.actors import POLICY
 from trunkline_wire.asks import AskDecided, AskExpired, AskOption, AskRouted, PermissionRequested, PlanProposed
 from trunkline_wire.events import Source
 
-POLICY = "policy"
 DEFAULT_RULE = "default"
 ROUTED, EXPIRED, REMEMBERED = 0, 1, 2
 """Which result of an ask's event: what the policy said, its expiry, or what a rule of the session said."""

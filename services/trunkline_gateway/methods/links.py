@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from trunkline_gateway import links
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.methods.tokens import check_actor
 from trunkline_gateway.registry import Params, method
 from trunkline_gateway.sight import require_sight
 from trunkline_wire import TrunklineError
+from trunkline_wire.actors import check_person
 from trunkline_wire.asks import PermissionRequested, PlanProposed
 from trunkline_wire.ids import check_id
 
@@ -15,7 +15,9 @@ from trunkline_wire.ids import check_id
 class Link(Params, frozen=True, kw_only=True):
     ask: str
     actor: str | None = None
-    """Who decides with it: the caller without it; another one only extensions and owners may name."""
+    """Who decides with it: the caller without it. Another one only owners may name, and extensions, which vouch for them:
+    then the decision is `ext:<name>/<actor>`'s.
+    """
     behaviours: tuple[Literal["allow", "deny"], ...] = ("allow", "deny")
     lasts: float = 86400.0
     """Seconds."""
@@ -39,7 +41,7 @@ async def link(gateway: Gateway, caller: Caller, params: Link) -> dict[str, Any]
         )
     if not params.behaviours or not 0 < params.lasts <= links.MAX_LASTS_S:
         raise TrunklineError("bad_params", "a link has behaviours, and lasts up to seven days", field="lasts")
-    actor = caller.principal.actor if params.actor is None else check_actor(params.actor)
+    actor = caller.principal.actor if params.actor is None else check_person(params.actor)
     if actor != caller.principal.actor and caller.principal.extension is None:
         caller.principal.require("owner", "ask.link for another person")
     code, expires = await links.make(

@@ -11,9 +11,8 @@ from trunkline_gateway.registry import Params, method
 from trunkline_gateway.roles import Role, Scope
 from trunkline_gateway.tokens import TokenRecord
 from trunkline_wire import TrunklineError
+from trunkline_wire.actors import MAX_ACTOR, check_person
 from trunkline_wire.ids import check_id
-
-MAX_ACTOR = 128
 
 
 class _Grant(Params, frozen=True, kw_only=True):
@@ -41,7 +40,7 @@ class Create(_Grant, frozen=True, kw_only=True):
 async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, Any]:
     """A new token for `actor`, limited to `sessions` and `workspaces` if any are named; it is shown only this once."""
     token, record = await gateway.tokens.create(
-        check_actor(params.actor),
+        check_person(params.actor),
         params.role,
         scope=params.scope,
         expires=None if params.lasts is None else time.time() + _lasting(params.lasts),
@@ -84,7 +83,7 @@ class Link(_Grant, frozen=True, kw_only=True):
 async def link(gateway: Gateway, caller: Caller, params: Link) -> dict[str, Any]:
     """A code that signs a browser in, once, within a few minutes; `path` is where to open it, behind the gateway's URL."""
     code, expires = await signin.make_code(
-        gateway.bus, check_actor(params.actor), params.role, scope=params.scope, lasts=_lasting(params.lasts)
+        gateway.bus, check_person(params.actor), params.role, scope=params.scope, lasts=_lasting(params.lasts)
     )
     gateway.audit.note("token", caller.principal.actor, act="link", role=params.role, of=params.actor)
     return {"code": code, "path": f"/sign-in#code={code}", "expires": expires}
@@ -129,15 +128,6 @@ async def revoke_device(gateway: Gateway, caller: Caller, params: One) -> dict[s
         await gateway.tokens.revoke(token)
     gateway.audit.note("device", caller.principal.actor, act="revoked", device=record.id, of=record.actor)
     return {"revoked": record.id, "tokens": tokens}
-
-
-def check_actor(actor: str) -> str:
-    """A name that people are known by. Raises TrunklineError `bad_params`."""
-    if not 0 < len(actor) <= MAX_ACTOR or not actor.isprintable() or any(letter.isspace() for letter in actor):
-        raise TrunklineError(
-            "bad_params", f"an actor has 1 to {MAX_ACTOR} printable characters and no spaces", field="actor"
-        )
-    return actor
 
 
 def _lasting(seconds: float) -> float:

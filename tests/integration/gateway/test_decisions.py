@@ -1,9 +1,11 @@
 """Decisions through the gateway, by the real permission service: rights, rules of the session, history, many at once."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.integration.gateway.rig import Rig
 
@@ -64,6 +66,44 @@ async def person(rig: Rig, role: str, actor: str = "ann") -> Client:
     async with await rig.client() as owner:
         made = await owner.call("token.create", actor=actor, role=role)
     return await rig.client(token=made["token"])
+
+
+async def link_of_an_extension(rig: Rig, id_: str, actor: str) -> str:
+    """The code of a link that the extension `bot` makes for `actor`."""
+    params = json.dumps({"ask": id_, "actor": actor}).encode()
+    reply = await rig.running.gateway.bus.commands.request("trunk.api.bot.approver.ask.link", params, timeout=10)
+    return str(json.loads(reply.data)["payload"]["code"])
+
+
+async def open_link(rig: Rig, code: str) -> dict[str, Any]:
+    """What the page of a link gets for the button `Allow`."""
+    async with (
+        aiohttp.ClientSession() as http,
+        http.post(f"{rig.running.url}/a/decide", json={"code": code, "behaviour": "allow"}) as answer,
+    ):
+        return await answer.json(content_type=None)
+
+
+async def test_an_extension_that_names_two_people_has_one_voice(rig: Rig) -> None:
+    policy = '[[rule]]\nname = "two"\naction = "ask"\nquorum = 2\n'
+    async with (
+        deciding(rig, policy),
+        await rig.session() as writer,
+        await person(rig, "approver", "ada") as ada,
+        await person(rig, "approver", "bob") as bob,
+    ):
+        id_ = ask(writer, "t")
+        await known(rig, id_)
+        codes = [await link_of_an_extension(rig, id_, actor) for actor in ("ada", "bob")]
+        assert (await open_link(rig, codes[0]))["outcome"] == "voted"
+        assert (await open_link(rig, codes[1]))["code"] == "already_voted"
+        with pytest.raises(TrunklineError) as refused:
+            await ada.call("ask.answer", ask=id_, behaviour="allow")
+        assert refused.value.code == "already_voted"
+        assert (await bob.call("ask.answer", ask=id_, behaviour="allow"))["outcome"] == "decided"
+        story = (await bob.call("ask.history", session=writer.session))["asks"][0]
+        assert [vote["by"] for vote in story["votes"]] == ["ext:bot/ada"]
+        assert story["by"] == "bob"
 
 
 async def test_the_gateway_says_who_may_and_too_low_a_role_is_told(rig: Rig) -> None:

@@ -52,7 +52,7 @@ async def post(rig: Rig, path: str, **body: Any) -> tuple[int, Any]:
         return answer.status, msgspec.json.decode(await answer.read())
 
 
-async def decided_by(rig: Rig, link: str, ask_id: str) -> None:
+async def decided_by(rig: Rig, link: str, ask_id: str, by: str) -> None:
     """Open a link as a browser would: look, then decide, once."""
     async with aiohttp.ClientSession() as http, http.get(link.partition("#")[0]) as page:
         assert (page.status, page.content_type) == (200, "text/html")
@@ -66,7 +66,7 @@ async def decided_by(rig: Rig, link: str, ask_id: str) -> None:
     record = rig.running.gateway.directory.ask(ask_id)
     assert record is not None
     assert record.decision is not None
-    assert (record.decision.behaviour, record.decision.by) == ("allow", "amy")
+    assert (record.decision.behaviour, record.decision.by) == ("allow", by)
     status, problem = await post(rig, "/a/decide", code=code, behaviour="deny")
     assert (status, problem["code"]) == (401, "unauthorized")
 
@@ -93,7 +93,7 @@ async def test_a_webhook_gets_an_ask_and_its_link_approves_it(rig: Rig) -> None:
         told = receiver.bodies[1]
         assert (told["event"]["type"], told["event"]["data"]["ask"]) == ("permission.requested", asked)
         assert headers["Trunkline-Delivery"] == told["id"] == told["event"]["id"]
-        await decided_by(rig, told["link"], asked)
+        await decided_by(rig, told["link"], asked, "ext:webhook/amy")
         await goes_on(rig, writer, turn, place, receiver)
     await writer.close()
 
@@ -130,5 +130,5 @@ async def test_a_notification_of_ntfys_form_has_a_link_that_approves(rig: Rig) -
         assert told["title"].startswith("Bash? ")
         link = told["message"].splitlines()[-1]
         assert link.startswith(f"{rig.running.url}/a/{asked}#code=")
-        await decided_by(rig, link, asked)
+        await decided_by(rig, link, asked, "ext:notify/amy")
     await writer.close()

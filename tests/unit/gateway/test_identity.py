@@ -82,7 +82,7 @@ def test_whom_the_provider_gives_no_role_may_not_come_in(claim: object) -> None:
     assert refused.value.code == "forbidden"
 
 
-@pytest.mark.parametrize("name", [None, "", "x" * 129, "a\nb", 7])
+@pytest.mark.parametrize("name", [None, "", "x" * 129, "a\nb", 7, "ext:bot", "policy"])
 def test_whom_the_provider_gives_no_name_may_not_come_in(name: object) -> None:
     with pytest.raises(TrunklineError) as refused:
         principal_of({"sub": name, "exp": 1, "trunkline_role": "owner"}, PROVIDER)

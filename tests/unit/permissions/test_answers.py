@@ -150,6 +150,35 @@ def test_below_a_quorum_an_approval_is_a_vote_and_a_denial_is_the_end() -> None:
     assert isinstance(judge(permission(routed=routed), given("deny")), AskDecided)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "counts"),
+    [
+        ("ext:bot/ada", "ext:bot/bob", False),  # it lends its voice to a second person
+        ("ext:bot", "ext:bot/bob", False),
+        ("ext:bot/ada", "ext:bot", False),
+        ("ext:bot/ada", "ada", False),  # a person speaks through it, and once more in person
+        ("ada", "ext:bot/ada", False),
+        ("ext:bot/ada", "ext:mail/ada", False),
+        ("ext:bot/ada", "ext:mail/bob", True),
+        ("ext:bot/ada", "bob", True),
+        ("ada", "ext:bot/bob", True),
+        ("bot", "ext:bot", True),  # an extension is no person of the same name
+    ],
+)
+def test_an_extension_has_one_voice_whomever_it_names(first: str, second: str, counts: bool) -> None:
+    record = permission(
+        routed=AskRouted(ask=ASK, policy="p", quorum=2),
+        votes=[AskVoted(ask=ASK, answer="cmd_0", by=first, behaviour="allow")],
+    )
+    said = judge(record, given("allow", actor=second))
+    if counts:
+        assert isinstance(said, AskDecided)
+        assert said.by == second
+    else:
+        assert isinstance(said, AnswerRejected)
+        assert said.error.code == "already_voted"
+
+
 @pytest.mark.parametrize("changed", [{"updated_input": {"command": "rm"}}, {"rule_updates": [{}]}])
 def test_what_two_have_to_allow_neither_may_change(changed: dict[str, Any]) -> None:
     rejected = judge(permission(routed=AskRouted(ask=ASK, policy="p", quorum=2)), given("allow", **changed))
