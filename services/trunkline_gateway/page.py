@@ -8,6 +8,7 @@ _ASSETS: Final = {
     "/sign-in": ("index.html", "text/html"),
     "/a": ("ask.html", "text/html"),
     "/ask.js": ("ask.js", "text/javascript"),
+    "/signing.js": ("signing.js", "text/javascript"),
     "/app.js": ("app.js", "text/javascript"),
     "/app.css": ("app.css", "text/css"),
 }

@@ -17,6 +17,7 @@ from trunkline_wire import ERRORS, Answer, Source, TrunklineError, timestamp
 from trunkline_wire.asks import Behaviour, Signature
 from trunkline_wire.blocks import Json
 from trunkline_wire.ids import check_id, new_command_id
+from trunkline_wire.signing import FORM
 
 DECISION_S: Final = 10.0
 
@@ -51,12 +52,19 @@ class AnswerParams(Params, frozen=True, kw_only=True):
 
 @method("ask.answer", "approver", AnswerParams, acts_as_person=True, limited="itself")
 async def answer(gateway: Gateway, caller: Caller, params: AnswerParams) -> dict[str, Any]:
-    """Decide an ask. The same `id` again gets the same outcome; who is too late learns what was decided."""
+    """Decide an ask. The same `id` again gets the same outcome; who is too late learns what was decided.
+
+    A signed answer has an id, which is signed with it.
+    """
     check_id(params.ask, "ask")
     ask = await _find(gateway, params)
     await require_sight(gateway.directory, caller.principal, ask.session)
+    if params.id is None and params.signature is not None:
+        raise TrunklineError("bad_params", "a signed answer needs an `id`, which is signed with it", field="id")
+    if params.id is not None and (known := judge(ask, check_id(params.id, "cmd"))) is not None:
+        return known
     given = Answer(
-        id=check_id(params.id, "cmd") if params.id is not None else new_command_id(),
+        id=params.id or new_command_id(),
         session=ask.session,
         ask=params.ask,
         behaviour=params.behaviour,
@@ -82,9 +90,9 @@ class Nothing(Params, frozen=True, kw_only=True):
 
 @method("ask.nonce", "approver", Nothing, acts_as_person=True, limited="itself")
 async def nonce(gateway: Gateway, caller: Caller, _: Nothing) -> dict[str, Any]:
-    """For one signed answer: a nonce, the server's time, and how many seconds both are good for."""
+    """For one signed answer: a nonce, the server's time, how many seconds both are good for, and the form of what is signed."""
     made = await make_nonce(gateway.bus, caller.principal.actor)
-    return {"nonce": made, "time": timestamp(), "window_s": WINDOW_S}
+    return {"nonce": made, "time": timestamp(), "window_s": WINDOW_S, "form": FORM}
 
 
 def answering(caller: Caller) -> Source:

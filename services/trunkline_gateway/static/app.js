@@ -159,9 +159,10 @@ function showAsk(asked, kind) {
   what.textContent = plan ?? [asked.title ?? asked.name ?? asked.message ?? "", asked.input && JSON.stringify(asked.input, null, 1)]
     .filter(Boolean).join("\n");
   box.append(what);
-  const answer = (params) => attempt(async () => call("ask.answer", {
-    ask: asked.ask, session, ...params, ...await signature(asked.ask, params.behaviour),
-  }));
+  const answer = (params) => attempt(async () => {
+    const given = { id: newId(), ask: asked.ask, session, ...params };
+    await call("ask.answer", { ...given, ...await signature(given) });
+  });
   const button = (label, act) => {
     const made = document.createElement("button");
     made.textContent = label;
@@ -223,14 +224,11 @@ async function newKey() {
   return { key, registered: btoa(String.fromCharCode(...raw)) };
 }
 
-async function signature(ask, behaviour) {
+async function signature(answer) {
   const known = globalThis.crypto?.subtle && await keys("readonly", (store) => store.get("device"));
   if (!known || known.device !== device) return {};
   const { nonce, time } = await call("ask.nonce");
-  const text = ["trunkline-answer-1", ask, behaviour, time, nonce].join("\n");
-  const mac = new Uint8Array(await crypto.subtle.sign("HMAC", known.key, new TextEncoder().encode(text)));
-  const hex = [...mac].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  return { signature: { device, time, nonce, mac: hex } };
+  return { signature: { device, time, nonce, mac: await answerMac(known.key, answer, time, nonce) } };
 }
 
 // A sign-in link carries its code behind the #, which never leaves the browser by itself.

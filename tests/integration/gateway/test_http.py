@@ -96,6 +96,7 @@ async def test_the_page_is_there_and_may_load_nothing_from_elsewhere(rig: Rig) -
         for path, media_type, part in [
             ("/", "text/html", '<script src="/app.js" defer>'),
             ("/app.js", "text/javascript", "session.prompt"),
+            ("/signing.js", "text/javascript", "trunkline-answer-2"),
             ("/app.css", "text/css", "#log"),
         ]:
             async with http.get(path) as answer:
