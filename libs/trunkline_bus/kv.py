@@ -109,15 +109,15 @@ async def put(bus: Bus, bucket: str, key: str, value: bytes, *, ttl: int | None 
 
     Raises `too_large`, `log_unwritable`.
     """
-    return await _insist(bus, bucket, key, value, _expiring(ttl))
+    return await _insist(bus, bucket, key, value, {"Nats-TTL": f"{ttl}s"} if ttl is not None else None)
 
 
-async def update(bus: Bus, bucket: str, key: str, value: bytes, *, revision: int, ttl: int | None = None) -> int | None:
+async def update(bus: Bus, bucket: str, key: str, value: bytes, *, revision: int) -> int | None:
     """Write if the key is still at `revision` (0: was never written); return the new revision, None if it is not.
 
-    With `ttl` it is gone after so many seconds. One attempt. Raises `log_unavailable` where nobody answered and the outcome is unknown: read the key again.
+    One attempt. Raises `log_unavailable` where nobody answered and the outcome is unknown: read the key again.
     """
-    return await _expecting(bus, bucket, key, value, revision, _expiring(ttl))
+    return await _expecting(bus, bucket, key, value, revision)
 
 
 async def delete(bus: Bus, bucket: str, key: str) -> None:
@@ -128,10 +128,6 @@ async def delete(bus: Bus, bucket: str, key: str) -> None:
 async def remove(bus: Bus, bucket: str, key: str, *, revision: int) -> bool:
     """Delete if the key is still at `revision`: of several who try, one gets True. Raises like `update`."""
     return await _expecting(bus, bucket, key, b"", revision, {"KV-Operation": "DEL"}) is not None
-
-
-def _expiring(ttl: int | None) -> Headers | None:
-    return {"Nats-TTL": f"{ttl}s"} if ttl is not None else None
 
 
 async def _expecting(

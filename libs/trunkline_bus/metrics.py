@@ -73,8 +73,8 @@ GATEWAY_DROPPED: Final = Counter(
 GATEWAY_REFUSED: Final = Counter(
     "trunkline_gateway_refused_total", "Connections and requests refused, by error code.", ["code"]
 )
-GATEWAY_AUDIT_DROPPED: Final = Counter(
-    "trunkline_gateway_audit_dropped_total", "Audit records that could not be stored (they are in the service's log)."
+GATEWAY_AUDIT_COUNTED: Final = Counter(
+    "trunkline_gateway_audit_counted_total", "Audit records that are not stored one by one, but as a number of them."
 )
 DEAD_LETTERS: Final = Counter("trunkline_dead_letters_total", "Messages that a service could not apply.", ["service"])
 PROJECTION_APPLIED: Final = Counter(

@@ -34,15 +34,15 @@ class Requests:
 
     def __init__(self, bus: Bus, user: str) -> None:
         self._bus = bus
-        self._user = user
+        self.user = user
 
     async def command(self, command: Command) -> int:
         """Its sequence in COMMANDS. Raises TrunklineError `log_unavailable`, `log_full`, `too_large`."""
-        return await self._store(subjects.command(command.session, self._user), command.id, encode(command))
+        return await self._store(subjects.command(command.session, self.user), command.id, encode(command))
 
     async def answer(self, answer: Answer) -> int:
         """Its sequence in COMMANDS. Raises like `command`."""
-        return await self._store(subjects.answer(answer.session, self._user), answer.id, encode(answer))
+        return await self._store(subjects.answer(answer.session, self.user), answer.id, encode(answer))
 
     async def spawn(self, spawn: Spawn) -> int:
         """Its sequence in SPAWN. Raises like `command`."""

@@ -1,8 +1,8 @@
 """Answers that a registered device has signed: checked here, once each, by the server's time.
 
-A nonce comes from the gateway, lives WINDOW_S in `trunk_presence`, and whichever gateway uses it first writes beside it what
-for. The same answer may be brought again (its sender does not know what became of it): all that it says, its id among it, is what
-was signed, and an id has one effect. Any other answer needs another nonce.
+A nonce comes from the gateway, lives WINDOW_S in `trunk_presence`, and whichever gateway takes it out first has used it. An answer
+that stands in the log already may be brought again without one, by a sender that does not know what became of it: all that
+it says was signed, its id too, and an id has one effect.
 """
 
 import base64
@@ -11,40 +11,31 @@ import hmac
 import secrets
 from typing import Final
 
-import msgspec
-
 from trunkline_bus import kv
 from trunkline_bus.connection import Bus
+from trunkline_bus.reader import read
 from trunkline_gateway.devices import Devices
 from trunkline_gateway.roles import Principal
-from trunkline_wire import Answer, TrunklineError, encode, parse_time
+from trunkline_wire import Answer, TrunklineError, decode_answer, parse_time, subjects
+from trunkline_wire.asks import Signature
 from trunkline_wire.signing import FORM, answer_mac
 from trunkline_wire.subjects import KV_PRESENCE
 
 WINDOW_S: Final = 30
 """Seconds that a nonce is good for, and that the signed time may be off."""
-REPEATED_S: Final = 24 * 3600
-"""Seconds in which the same answer may be brought again."""
-
-
-class Nonce(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A nonce as stored: whose it is, and the signature that it was used for."""
-
-    actor: str
-    used: str | None = None
 
 
 async def make_nonce(bus: Bus, actor: str) -> str:
     """16 random bytes as hex, for one answer of `actor`."""
     nonce = secrets.token_hex(16)
-    await kv.put(bus, KV_PRESENCE, _key(nonce), encode(Nonce(actor)), ttl=WINDOW_S)
+    await kv.put(bus, KV_PRESENCE, _key(nonce), actor.encode(), ttl=WINDOW_S)
     return nonce
 
 
-async def check_signature(bus: Bus, devices: Devices, principal: Principal, answer: Answer) -> str | None:
+async def check_signature(bus: Bus, user: str, devices: Devices, principal: Principal, answer: Answer) -> str | None:
     """The device that signed the answer; None for an answer without a signature. Raises TrunklineError `bad_signature`.
 
-    The nonce is used up by it, whatever becomes of the answer.
+    The nonce is used up by it, whatever becomes of the answer. `user` is the NATS user that brings answers to the log.
     """
     signature = answer.signature
     if signature is None:
@@ -55,26 +46,29 @@ async def check_signature(bus: Bus, devices: Devices, principal: Principal, answ
     mac = answer_mac(base64.b64decode(device.key), answer, signature.time, signature.nonce)
     if not hmac.compare_digest(mac, signature.mac):
         raise _bad(f"it is not the device's for this answer, by the form {FORM!r}")
-    if not await _use(bus, principal.actor, signature.nonce, mac, signature.time):
-        raise _bad("its nonce was used before, is too old, or was never given out: `ask.nonce` gives the next one")
+    try:
+        await _use(bus, principal.actor, signature)
+    except TrunklineError as error:
+        if error.code != "bad_signature" or not await _stands(bus, user, answer):
+            raise
     return device.id
 
 
-async def _use(bus: Bus, actor: str, nonce: str, mac: str, time: str) -> bool:
-    """Use a nonce up for the answer with this signature; True also where it was used for that very one."""
-    while True:
-        entry = await kv.get(bus, KV_PRESENCE, _key(nonce))
-        if entry is None or entry.value is None:
-            return False
-        known = msgspec.json.decode(entry.value, type=Nonce)
-        if known.actor != actor or known.used is not None:
-            return known.actor == actor and known.used == mac
-        off = abs((dt.datetime.now(dt.UTC) - parse_time(time)).total_seconds())
-        if off > WINDOW_S:
-            raise _bad(f"its time is {off:.0f} s off; {WINDOW_S} s are allowed")
-        used = encode(Nonce(actor, mac))
-        if await kv.update(bus, KV_PRESENCE, entry.key, used, revision=entry.revision, ttl=REPEATED_S) is not None:
-            return True
+async def _use(bus: Bus, actor: str, signature: Signature) -> None:
+    off = abs((dt.datetime.now(dt.UTC) - parse_time(signature.time)).total_seconds())
+    if off > WINDOW_S:
+        raise _bad(f"its time is {off:.0f} s off; {WINDOW_S} s are allowed")
+    entry = await kv.get(bus, KV_PRESENCE, _key(signature.nonce))
+    fresh = entry is not None and entry.value == actor.encode()
+    if entry is None or not fresh or not await kv.remove(bus, KV_PRESENCE, entry.key, revision=entry.revision):
+        raise _bad("its nonce was used before, is too old, or was never given out: `ask.nonce` gives the next one")
+
+
+async def _stands(bus: Bus, user: str, answer: Answer) -> bool:
+    """Whether this very answer is in the log: whoever brought it there has checked it."""
+    brought = await read(bus, subjects.COMMANDS, [subjects.answer(answer.session, user)])
+    known = (decode_answer(stored.raw) for stored in brought)
+    return any(one.id == answer.id and one.signature == answer.signature for one in known)
 
 
 def _bad(why: str) -> TrunklineError:

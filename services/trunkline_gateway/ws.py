@@ -238,9 +238,7 @@ class Connection:
         if self._seat is None:
             client = (params.client or "")[:64]
             self._seat = self._gateway.presence.seat(caller.principal, client, lambda: time.monotonic() - self._heard)
-        self._gateway.audit.note(
-            "sign_in", caller.principal.actor, via=caller.principal.via, client=(params.client or "")[:64]
-        )
+        self._gateway.audit.signed_in(caller.principal, (params.client or "")[:64])
         self._reply(
             request,
             {

@@ -79,7 +79,7 @@ async def answer(gateway: Gateway, caller: Caller, params: AnswerParams) -> dict
         source=answering(caller),
     )
     if ask.status == "open":
-        device = await check_signature(gateway.bus, gateway.devices, caller.principal, given)
+        device = await check_signature(gateway.bus, gateway.requests.user, gateway.devices, caller.principal, given)
         given = replace(given, source=replace(answering(caller), device=device))
     return await give(gateway, ask, given)
 
