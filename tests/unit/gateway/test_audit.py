@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
-from typing import Any, cast
+from collections.abc import AsyncGenerator, Iterator
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -51,7 +51,7 @@ def make(log: FakeLog, clock: Clock) -> Audit:
 
 
 @contextlib.asynccontextmanager
-async def running(audit: Audit) -> Any:
+async def running(audit: Audit) -> AsyncGenerator[None]:
     task = asyncio.create_task(audit.run())
     await asyncio.sleep(0)
     try:
