@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, cast
-
-import msgspec
+from typing import Any, Final, Literal, TypeVar
 
 from trunkline_cli.discovery import find_gateway, home_directory
 from trunkline_client import Address, Link
-from trunkline_fold.asks import PermissionAsk, PlanAsk, QuestionAsk
+from trunkline_fold.answering import Ask, decode_ask
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import is_id
 
@@ -17,8 +15,6 @@ T = TypeVar("T")
 
 LAST: Final = "last"
 PAGE: Final = 200
-
-Ask = PermissionAsk | QuestionAsk | PlanAsk
 
 
 def finish(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -91,14 +87,6 @@ async def list_asks(link: Link, session: str | None = None, status: Literal["ope
     """The open asks, or all that are kept, oldest first."""
     answer = await link.ask.list(session=session, status=status)
     return [decode_ask(value) for value in answer["asks"]]
-
-
-def decode_ask(value: Any) -> Ask:
-    """An ask of the gateway. Raises `bad_event` for a form that this version can't read."""
-    try:
-        return msgspec.convert(value, cast("type[Ask]", PermissionAsk | QuestionAsk | PlanAsk))
-    except msgspec.ValidationError as error:
-        raise TrunklineError("bad_event", f"the gateway sent an ask that this version can't read: {error}") from error
 
 
 def unique(reference: str, prefix: str, ids: list[str], code: str, hint: str) -> str:

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from trunkline_cli.awaiting import Awaited
-from trunkline_cli.context import Ask, decode_ask
 from trunkline_cli.dialog import Dialog
 from trunkline_cli.keyboard import Keyboard, interrupts
 from trunkline_cli.output import DIM, RED, YELLOW, Screen, ndjson
 from trunkline_cli.render import Renderer
 from trunkline_client import Broken, Gap, Link, Notice, Opened, Received, Snapshot, Start
+from trunkline_fold.answering import Ask, decode_ask
+from trunkline_fold.awaiting import Awaited
 from trunkline_wire import Event, TrunklineError, decode_event, encode
 from trunkline_wire.asks import (
     AskDecided,

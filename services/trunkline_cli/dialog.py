@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from trunkline_fold.answering import Asked, choose
 from trunkline_wire import TrunklineError
-from trunkline_wire.asks import AskOption, PermissionRequested, PlanProposed, Question, QuestionAsked
-
-Asked = PermissionRequested | QuestionAsked | PlanProposed
+from trunkline_wire.asks import AskOption, Question, QuestionAsked
 
 _YES: Final = frozenset({"y", "yes", "allow", "ok"})
 _NO: Final = frozenset({"n", "no", "deny"})
@@ -97,14 +96,6 @@ def _label(labels: Sequence[str], part: str) -> str | None:
     if part.isdecimal() and 1 <= int(part) <= len(labels):
         return labels[int(part) - 1]
     return next((label for label in labels if label.casefold() == part.casefold()), None)
-
-
-def choose(option: AskOption) -> dict[str, Any]:
-    """The parameters that pick an option: its kind says whether that allows or denies."""
-    behaviour = (
-        "deny" if option.kind.startswith("reject") else "allow" if option.kind.startswith("allow") else "answered"
-    )
-    return {"behaviour": behaviour, "option": option.id}
 
 
 def allow(asked: Asked) -> dict[str, Any]:

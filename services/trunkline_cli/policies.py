@@ -127,7 +127,7 @@ def difference(before: str, after: str) -> list[str]:
 
 
 def _wanted(result: dict[str, Any]) -> str:
-    from trunkline_cli.render import input_line
+    from trunkline_fold.answering import input_line
 
     requested = result["requested"]
     wanted = input_line(requested.get("input")) or requested.get("title") or ""

@@ -3,6 +3,7 @@
 from typing import Final
 
 from trunkline_cli.output import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Screen, Style, safe, short
+from trunkline_fold.answering import input_line
 from trunkline_wire import Event, parse_time
 from trunkline_wire.asks import (
     AskDecided,
@@ -213,17 +214,3 @@ def _text(block: Block) -> str | None:
 
 def _error(error: ErrorInfo) -> str:
     return f"{error.code}: {short(safe(error.message), 300)}"
-
-
-def input_line(value: object) -> str:
-    """What a tool call is about: the input's command, path or pattern, else all of it."""
-    if isinstance(value, dict):
-        for name in ("command", "file_path", "path", "pattern", "url", "query", "description"):
-            found: object = value.get(name)
-            if isinstance(found, str):
-                return found
-            if isinstance(found, list):
-                return " ".join(map(str, found))
-    if not value:
-        return ""
-    return value if isinstance(value, str) else str(value)

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from aiohttp import web
@@ -24,7 +24,15 @@ from trunkline_gateway.terminal_ws import TerminalConnection
 from trunkline_gateway.ws import Connection
 from trunkline_wire import TrunklineError, encode, replace_lone_surrogates
 
-Client = Connection | EventStream | TerminalConnection
+
+class Client(Protocol):
+    """A connection that lasts."""
+
+    @property
+    def token(self) -> str | None: ...
+    def end(self, code: int, reason: str, /) -> None: ...
+    async def run(self) -> web.StreamResponse: ...
+
 
 GOING_AWAY: Final = 1001
 POLICY: Final = 1008
@@ -60,6 +68,8 @@ class Routes:
         app = web.Application(middlewares=[self._access.middleware], client_max_size=self._gateway.settings.max_frame)
         app.router.add_get("/ws", self._on_ws)
         app.router.add_get("/ws/terminal/{session}", self._on_terminal)
+        if self._gateway.settings.acp:
+            app.router.add_get("/acp", self._on_acp)
         app.router.add_get("/api/v1/events", self._on_events)
         app.router.add_get("/api/v1/blobs/{sha256}", BlobRoute(self._gateway, self._access).get)
         app.router.add_get("/api/v1/openapi.json", self._on_openapi)
@@ -78,6 +88,11 @@ class Routes:
 
     async def _on_terminal(self, request: web.Request) -> web.StreamResponse:
         return await self._run(request, TerminalConnection)
+
+    async def _on_acp(self, request: web.Request) -> web.StreamResponse:
+        from trunkline_gateway.acp_ws import AcpConnection
+
+        return await self._run(request, AcpConnection)
 
     async def _on_events(self, request: web.Request) -> web.StreamResponse:
         return await self._run(request, EventStream)

@@ -22,6 +22,8 @@ class GatewaySettings(Settings, frozen=True, kw_only=True):
     """Origins of browser pages, besides the gateway's own, that may connect (`https://example.org`)."""
     shells: bool = False
     """Whether owners may open a shell in the directory of any session."""
+    acp: bool = False
+    """Whether editors may connect at `/acp`, the Agent Client Protocol's WebSocket transport, which is a draft."""
     max_frame: int = 1024 * 1024
     """Bytes that a frame or a body may have."""
 

@@ -1,1 +1,1 @@
-"""The Agent Client Protocol's agent side: an editor drives a session of the gateway as if it were an agent."""
+"""`trunkline acp`: `trunkline_acp` over the standard streams."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from trunkline_cli.acp.connection import Editor
+from trunkline_acp.connection import Editor
 
 BUFFER: Final = 1024 * 1024
 """Bytes of what was read ahead, and of what waits for an editor that reads slowly."""

@@ -50,7 +50,7 @@ def acp(session: str | None, agent: str | None, up: bool, log_level: str, home: 
 
 
 async def _serve(reference: str | None, agent: str | None, options: dict[str, Any], home: Path | None) -> int:
-    from trunkline_cli.acp.server import Server, Wanted
+    from trunkline_acp.server import Server, Wanted
     from trunkline_cli.acp.stdio import standard_streams
     from trunkline_cli.context import find_session, open_link
 

@@ -272,8 +272,9 @@ async def _decide(
 
 
 def _approval(ask: "Ask", option: str | None, changed: str | None) -> dict[str, Any]:
-    from trunkline_cli.dialog import allow, choose
+    from trunkline_cli.dialog import allow
     from trunkline_cli.output import parse_json
+    from trunkline_fold.answering import choose
     from trunkline_wire import TrunklineError
     from trunkline_wire.asks import QuestionAsked
 

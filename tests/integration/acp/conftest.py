@@ -18,8 +18,10 @@ def trip_wires() -> None:
 
 @pytest.fixture(scope="session")
 def up() -> Generator[Up]:
-    with fresh_home() as home, running(home) as started:
-        yield started
+    with fresh_home() as home:
+        (home / "trunkline.toml").write_text("[gateway]\nacp = true\n")
+        with running(home) as started:
+            yield started
 
 
 @pytest.fixture

@@ -124,3 +124,12 @@ async def test_a_taken_port_moves_on_to_the_next(rig: Rig) -> None:
         with tcp_socket("127.0.0.1", port) as other:
             assert other.getsockname()[1] > port
     assert rig.running.url
+
+
+async def test_editors_may_connect_only_where_a_setting_says_so(rig: Rig) -> None:
+    headers = {"Authorization": f"Bearer {rig.token}", "Upgrade": "websocket"}
+    async with (
+        aiohttp.ClientSession() as http,
+        http.get(f"{rig.running.url}/acp", headers=headers) as answer,
+    ):
+        assert answer.status == 404

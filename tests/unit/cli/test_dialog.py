@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from trunkline_cli.dialog import Dialog, allow, choose, deny
+from trunkline_cli.dialog import Dialog, allow, deny
+from trunkline_fold.answering import choose
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import (
     AskOption,

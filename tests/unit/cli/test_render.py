@@ -3,10 +3,10 @@
 import io
 from typing import Any
 
-from trunkline_cli.awaiting import Awaited
 from trunkline_cli.line import event_line, matches
 from trunkline_cli.output import Screen, ago, short
 from trunkline_cli.render import Renderer
+from trunkline_fold.awaiting import Awaited
 from trunkline_wire import Data, Event, make_event
 from trunkline_wire.asks import AskDecided, PermissionRequested
 from trunkline_wire.blocks import TextBlock, Usage

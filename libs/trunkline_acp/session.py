@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import msgspec
 
+from trunkline_acp import asks, describe
+from trunkline_acp.connection import Editor, RefusedError
+from trunkline_acp.native import Able
+from trunkline_acp.translate import Translator
+from trunkline_acp.way import Way
 from trunkline_agentkit.fields import Obj
-from trunkline_cli.acp import asks, describe
-from trunkline_cli.acp.connection import Editor, RefusedError
-from trunkline_cli.acp.native import Able
-from trunkline_cli.acp.translate import Translator
-from trunkline_cli.awaiting import Awaited
-from trunkline_cli.context import decode_ask
-from trunkline_cli.dialog import Asked
-from trunkline_client import Gap, Link, Notice, Opened, Received, Snapshot, Start
+from trunkline_client import Gap, Notice, Opened, Received, Snapshot, Start
+from trunkline_fold.answering import Asked, decode_ask
+from trunkline_fold.awaiting import Awaited
 from trunkline_fold.session import SessionState, decode_state
 from trunkline_wire import Event, TrunklineError, decode_event, encode
 from trunkline_wire.asks import (
@@ -71,7 +71,7 @@ class _Prompt:
 class Attached:
     """Use `open`, then `caught_up`; `close` at the end. `link` is this session's alone."""
 
-    def __init__(self, editor: Editor, link: Link, session: str, able: Able, like: SessionState | None = None) -> None:
+    def __init__(self, editor: Editor, link: Way, session: str, able: Able, like: SessionState | None = None) -> None:
         self.session = session
         self._like = like
         self._editor = editor

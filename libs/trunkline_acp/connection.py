@@ -12,11 +12,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from trunkline_acp.native import CANCEL_REQUEST, UPDATE, code_of
 from trunkline_agentkit import jsonrpc
 from trunkline_agentkit.fields import Obj, as_obj
 from trunkline_agentkit.framing import LineSplitter, decode_line, frame
 from trunkline_agentkit.jsonrpc import Notification, Request, Response
-from trunkline_cli.acp.native import CANCEL_REQUEST, UPDATE, code_of
 from trunkline_wire import TrunklineError, decode_json
 
 log = logging.getLogger(__name__)

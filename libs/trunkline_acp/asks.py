@@ -9,11 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from trunkline_acp.content import edit_of, text_content, words, wrapped
+from trunkline_acp.native import ELICITATION, PERMISSION
 from trunkline_agentkit.fields import Obj, as_obj, obj, text
-from trunkline_cli.acp.content import edit_of, text_content, words, wrapped
-from trunkline_cli.acp.native import ELICITATION, PERMISSION
-from trunkline_cli.dialog import Asked, choose
-from trunkline_cli.render import input_line
+from trunkline_fold.answering import Asked, choose, input_line
 from trunkline_wire.asks import AskOption, PermissionRequested, PlanProposed, Question, QuestionAsked
 
 ALLOW: Final = AskOption(id="trunkline:allow", name="Allow", kind="allow_once")

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
+from trunkline_acp.asks import tool_title
+from trunkline_acp.content import content_of, edit_of, fenced, text_content, tool_content, words, wrapped
+from trunkline_acp.describe import changes, commands, plan, usage
+from trunkline_acp.native import Able
 from trunkline_agentkit.fields import Obj
-from trunkline_cli.acp.asks import tool_title
-from trunkline_cli.acp.content import content_of, edit_of, fenced, text_content, tool_content, words, wrapped
-from trunkline_cli.acp.describe import changes, commands, plan, usage
-from trunkline_cli.acp.native import Able
 from trunkline_fold.session import SessionState, fold_session, initial
 from trunkline_wire import Event
 from trunkline_wire.asks import PermissionRequested

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from acp.schema import PromptResponse
 
-from trunkline_cli.acp.content import block_of, content_of, edit_of, fenced
-from trunkline_cli.acp.describe import config_options, described, expected, session_info, stop
-from trunkline_cli.acp.native import Able, able, code_of
-from trunkline_cli.acp.server import mcp_server
+from trunkline_acp.content import block_of, content_of, edit_of, fenced
+from trunkline_acp.describe import config_options, described, expected, session_info, stop
+from trunkline_acp.native import Able, able, code_of
+from trunkline_acp.server import mcp_server
 from trunkline_fold.session import SessionState
 from trunkline_wire import TrunklineError
 from trunkline_wire.blocks import Block, Choice, FileBlock, ImageBlock, ResourceBlock, TextBlock, Usage

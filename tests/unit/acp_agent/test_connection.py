@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trunkline_cli.acp.connection import Editor, RefusedError, Reply
+from trunkline_acp.connection import Editor, RefusedError, Reply
 from trunkline_testkit import eventually
 from trunkline_wire import TrunklineError
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from acp.schema import CreateFormSessionElicitationRequest, RequestPermissionRequest
 
-from trunkline_cli.acp import asks
+from trunkline_acp import asks
 from trunkline_wire.asks import AskOption, PermissionRequested, PlanProposed, Question, QuestionAsked, QuestionOption
 
 SESSION = "ses_" + "1" * 32

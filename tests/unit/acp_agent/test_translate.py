@@ -4,8 +4,8 @@ from typing import Any
 
 from acp.schema import SessionNotification
 
-from trunkline_cli.acp.native import Able
-from trunkline_cli.acp.translate import Translator
+from trunkline_acp.native import Able
+from trunkline_acp.translate import Translator
 from trunkline_fold.session import SessionState
 from trunkline_fold.state import OpenTool
 from trunkline_wire import Data, make_event

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
+from trunkline_acp import describe
+from trunkline_acp.connection import Editor, Reply
+from trunkline_acp.content import prompt_blocks
+from trunkline_acp.native import VERSION, Able, able
+from trunkline_acp.session import Attached
+from trunkline_acp.way import Way
 from trunkline_agentkit.fields import Obj, obj, objects, text
-from trunkline_cli.acp import describe
-from trunkline_cli.acp.connection import Editor, Reply
-from trunkline_cli.acp.content import prompt_blocks
-from trunkline_cli.acp.native import VERSION, Able, able
-from trunkline_cli.acp.session import Attached
-from trunkline_client import Link
 from trunkline_fold.session import SessionState, decode_state
 from trunkline_wire import TrunklineError, encode
 from trunkline_wire.ids import check_id, new_session_id
@@ -39,7 +39,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 class Server:
     """One editor's connection. `connect` makes a link to the gateway: each session has one of its own."""
 
-    def __init__(self, editor: Editor, connect: Callable[[], Link], wanted: Wanted) -> None:
+    def __init__(self, editor: Editor, connect: Callable[[], Way], wanted: Wanted) -> None:
         self._editor = editor
         self._connect = connect
         self._link = connect()
