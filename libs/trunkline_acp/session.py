@@ -16,6 +16,7 @@ from trunkline_acp.connection import Editor, RefusedError
 from trunkline_acp.native import Able
 from trunkline_acp.translate import Translator
 from trunkline_acp.way import Way
+from trunkline_acp.whole import whole
 from trunkline_agentkit.fields import Obj
 from trunkline_client import Gap, Notice, Opened, Received, Snapshot, Start
 from trunkline_fold.answering import Asked, decode_ask
@@ -245,7 +246,7 @@ class Attached:
             case Snapshot(payload=payload):
                 await self._snapshot(payload)
             case Received(event=value):
-                event = decode_event(encode(value))
+                event = await whole(self._link, decode_event(encode(value)))
                 for update in self._translator.feed(event, past=not self._caught_up.done()):
                     await self._editor.update(self.session, update)
                 self._follow(event)

@@ -142,7 +142,7 @@ class Translator:
             known = self._written.pop((item, number), "")
             match block:
                 case TextBlock() | ThinkingBlock():
-                    # Of a text in the blob store the deltas have told all, and the message only the beginning.
+                    # Of a text that is only a reference here the deltas have told as much, or the message the beginning.
                     said = words(block.text) if isinstance(block.text, str) or not known else known
                     rest = said.removeprefix(known)
                     if rest:
