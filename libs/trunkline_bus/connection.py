@@ -107,11 +107,16 @@ class Bus:
         return self._log_id
 
     async def wait_ended(self) -> None:
-        """Return when a connection has ended for good; a process without its connection has to end too.
+        """Return when a connection has ended for good, or is of no use; a process without its connection has to end too.
 
-        Raises TrunklineError `log_unavailable` with the reason unless `close` was called.
+        Raises TrunklineError `log_unavailable` or `unauthorized` with the reason unless `close` was called.
         """
         await asyncio.shield(self._ended)
+
+    @property
+    def ended(self) -> bool:
+        """Whether `wait_ended` returns at once."""
+        return self._ended.done()
 
     async def close(self) -> None:
         """Close all connections; what was published before is sent. A caller that is cancelled is so afterwards."""
@@ -155,6 +160,11 @@ class Bus:
         if not self._ended.done():
             self._ended.set_result(None)
 
+    def _fail(self, error: TrunklineError) -> None:
+        if not self._closing and not self._ended.done():
+            self._ended.set_exception(error)
+            self._ended.exception()  # nobody need be waiting
+
     async def _connect(self, role: Role) -> None:
         connection, settings = self._connections[role], self.settings
         refused: list[str] = []
@@ -167,6 +177,14 @@ class Bus:
             if opening and _UNAUTHORIZED in str(error).lower():
                 refused.append(str(error))
                 scope.reschedule(asyncio.get_running_loop().time())
+            if kind == "permission" and f'"{settings.inbox_prefix}.'.lower() in str(error).lower():
+                self._fail(
+                    TrunklineError(
+                        "unauthorized",
+                        f"the NATS user of {str(settings.seed_file)!r} may not hear {settings.inbox_prefix}.>: "
+                        "a key's file is named after its user, as `trunkline auth init` names it",
+                    )
+                )
             log.warning(
                 "bus.error", extra={"connection": role, "kind": kind, "error": f"{type(error).__name__}: {error}"}
             )
@@ -188,13 +206,11 @@ class Bus:
         async def on_closed() -> None:
             if role == "writing":
                 self.mux.back()
-            if not self._closing and not self._ended.done():
-                self._ended.set_exception(
-                    TrunklineError(
-                        "log_unavailable", f"the connection to NATS ({role}) was closed: {connection.last_error}"
-                    )
+            self._fail(
+                TrunklineError(
+                    "log_unavailable", f"the connection to NATS ({role}) was closed: {connection.last_error}"
                 )
-                self._ended.exception()  # nobody need be waiting
+            )
 
         options: dict[str, Any] = {"reconnect_time_wait": 0.25}  # a float, whatever its annotation says
         if role != "reading":

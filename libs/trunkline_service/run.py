@@ -191,7 +191,9 @@ async def _wait_for_log(bus: Bus) -> None:
         try:
             await bus.read_log_id()
         except (TrunklineError, nats.errors.Error) as error:
-            log.debug("no_log", extra={"error": str(error)})
+            if bus.ended:
+                await bus.wait_ended()
+            log.info("no_log", extra={"error": str(error)})
             await asyncio.sleep(LOG_POLL_S)
         else:
             return

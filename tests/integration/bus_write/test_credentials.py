@@ -97,6 +97,17 @@ async def test_without_a_key_nobody_comes_in(server: Server, tmp_path: Path) -> 
         assert caught.value.code == "unauthorized"
 
 
+async def test_a_key_under_another_name_says_what_is_wrong(server: Server, tmp_path: Path) -> None:
+    renamed = tmp_path / "seed.nk"
+    renamed.write_bytes(server.keys["gateway"].read_bytes())
+    async with Bus.open(BusSettings(url=server.url, seed_file=renamed, connect_within=5)) as bus:
+        with pytest.raises(TrunklineError, match="a key's file is named after its user") as caught:
+            async with asyncio.timeout(10):
+                await bus.wait_ended()
+        assert caught.value.code == "unauthorized"
+        assert bus.ended
+
+
 @pytest.mark.parametrize("user", sorted(MAY_WRITE))
 async def test_each_user_writes_its_own_subjects_and_no_other(server: Server, user: str) -> None:
     errors: list[str] = []
