@@ -87,10 +87,21 @@ chaos-short *args: setup
 bench *args: setup
     @python -m tests.bench "$@"
 
-# write the generated schemas and the Python client's methods anew (a test compares them)
+# write the generated schemas, the Python client's methods and the TypeScript client's types anew (tests compare them)
 schema: setup
+    #!/usr/bin/env bash
+    set -euo pipefail
     python -m trunkline_wire.export
     python -m trunkline_gateway.client_source
+    packages=$(python -m tests.node.install libs/trunkline_client_ts)
+    made=$(mktemp)
+    python -m trunkline_gateway.client_schema | node libs/trunkline_client_ts/generate.mjs "$packages" > "$made"
+    cp "$made" libs/trunkline_client_ts/src/generated.ts
+    rm "$made"
+
+# build the TypeScript client into libs/trunkline_client_ts/dist
+client-ts: setup
+    @"$(python -m tests.node.install libs/trunkline_client_ts)/node_modules/.bin/tsc" -p libs/trunkline_client_ts
 
 # resolve the dependencies anew into requirements.lock (hashes, no host names)
 lock: setup

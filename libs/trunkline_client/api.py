@@ -5,6 +5,8 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from trunkline_wire.ids import new_command_id, new_session_id
+
 WITHIN = 60.0
 """Seconds that a method may take to answer."""
 
@@ -89,7 +91,7 @@ class AskMethods(_Methods):
             message=message,
             interrupt=interrupt,
             signature=signature,
-            id=id,
+            id=id or new_command_id(),
         )
 
     async def answer_many(
@@ -125,7 +127,7 @@ class AskMethods(_Methods):
             all=all,
             message=message,
             dry_run=dry_run,
-            id=id,
+            id=id or new_command_id(),
         )
 
     async def history(
@@ -205,7 +207,7 @@ class AskMethods(_Methods):
         *,
         within: float = WITHIN,
     ) -> Any:
-        """For one signed answer: a nonce, the server's time, and how many seconds both are good for.
+        """For one signed answer: a nonce, the server's time, how many seconds both are good for, and the …
 
         Needs the role `approver`.
         """
@@ -231,7 +233,7 @@ class AskMethods(_Methods):
             within=within,
             session=session,
             rule=rule,
-            id=id,
+            id=id or new_command_id(),
         )
 
     async def rules(
@@ -427,7 +429,7 @@ class ExtensionMethods(_Methods):
             session=session,
             kind=kind,
             data=data,
-            id=id,
+            id=id or new_command_id(),
         )
 
     async def list(
@@ -584,7 +586,7 @@ class SessionMethods(_Methods):
             "session.archive",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
         )
 
@@ -606,7 +608,7 @@ class SessionMethods(_Methods):
             within=within,
             session=session,
             reason=reason,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
         )
 
@@ -632,7 +634,7 @@ class SessionMethods(_Methods):
             verb=verb,
             args=args,
             target=target,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
         )
 
@@ -653,7 +655,7 @@ class SessionMethods(_Methods):
             "session.compact",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             instructions=instructions,
         )
@@ -680,7 +682,7 @@ class SessionMethods(_Methods):
             within=within,
             cwd=cwd,
             adapter=adapter,
-            session=session,
+            session=session or new_session_id(),
             host=host,
             title=title,
             agent=agent,
@@ -707,7 +709,7 @@ class SessionMethods(_Methods):
             "session.fork",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             new=new,
             at=at,
@@ -748,7 +750,7 @@ class SessionMethods(_Methods):
             "session.hand_over",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             to=to,
             interrupt=interrupt,
@@ -796,7 +798,7 @@ class SessionMethods(_Methods):
             session=session,
             turn=turn,
             cancel_queued=cancel_queued,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
         )
 
@@ -817,7 +819,7 @@ class SessionMethods(_Methods):
             "session.kill",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             reason=reason,
         )
@@ -876,7 +878,7 @@ class SessionMethods(_Methods):
             "session.native",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             method=method,
             params=params,
@@ -903,7 +905,7 @@ class SessionMethods(_Methods):
             session=session,
             text=text,
             content=content,
-            id=id,
+            id=id or new_command_id(),
             delivery=delivery,
             route=route,
         )
@@ -925,7 +927,7 @@ class SessionMethods(_Methods):
             "session.rename",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             title=title,
         )
@@ -946,7 +948,7 @@ class SessionMethods(_Methods):
             "session.resume",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
         )
 
@@ -968,7 +970,7 @@ class SessionMethods(_Methods):
             "session.rewind",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             to=to,
             dry_run=dry_run,
@@ -992,7 +994,7 @@ class SessionMethods(_Methods):
             "session.run_command",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             name=name,
             arguments=arguments,
@@ -1015,7 +1017,7 @@ class SessionMethods(_Methods):
             "session.set_mode",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             mode=mode,
         )
@@ -1037,7 +1039,7 @@ class SessionMethods(_Methods):
             "session.set_model",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             model=model,
         )
@@ -1059,7 +1061,7 @@ class SessionMethods(_Methods):
             "session.set_thinking",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
             level=level,
         )
@@ -1080,7 +1082,7 @@ class SessionMethods(_Methods):
             "session.unarchive",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
         )
 
@@ -1255,7 +1257,7 @@ class TerminalMethods(_Methods):
             "terminal.shell",
             within=within,
             session=session,
-            id=id,
+            id=id or new_session_id(),
         )
 
     async def take(

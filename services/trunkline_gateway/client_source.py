@@ -21,12 +21,18 @@ _PLAIN: Final[dict[type[structure.Type], str]] = {
     structure.NoneType: "None",
     structure.StructType: "Mapping[str, Any]",
 }
+_NEW_SESSIONS: Final = {"session.create": "session", "terminal.shell": "id"}
+"""Methods whose parameter of this name is the id of the session that they make."""
+
+_MINTS: Final = {"cmd": "new_command_id()", "ses": "new_session_id()"}
 _HEAD: Final = '''"""The gateway's methods. Generated from its registry by `just schema`: a test compares them."""
 
 # fmt: off
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
+
+from trunkline_wire.ids import new_command_id, new_session_id
 
 WITHIN = 60.0
 """Seconds that a method may take to answer."""
@@ -60,6 +66,14 @@ def _title(space: str) -> str:
     return "".join(part.title() for part in space.split("_")) + "Methods"
 
 
+def minted(method: Method) -> tuple[str, str] | None:
+    """The parameter, and the kind of its id, that makes a repetition harmless: clients mint it, so that they may repeat."""
+    given = {field.name for field in _fields_of(method.params) if not field.required}
+    if method.name in _NEW_SESSIONS:
+        return _NEW_SESSIONS[method.name], "ses"
+    return ("id", "cmd") if "id" in given else None
+
+
 def _method(method: Method) -> str:
     fields = list(msgspec.structs.fields(method.params)) if issubclass(method.params, msgspec.Struct) else []
     known = {field.name: field.type for field in _fields_of(method.params)}
@@ -67,7 +81,9 @@ def _method(method: Method) -> str:
     given = [f"{field.encode_name}: {_optional(known[field.name])}" for field in fields if not field.required]
     names = [field.encode_name for field in fields]
     parts = ["self", "*", *required, *given, "within: float = WITHIN"]
-    sends = [f'"{method.name}"', "within=within", *(f"{name}={name}" for name in names)]
+    mints = dict([made]) if (made := minted(method)) is not None else {}
+    values = {name: f"{name} or {_MINTS[mints[name]]}" if name in mints else name for name in names}
+    sends = [f'"{method.name}"', "within=within", *(f"{name}={value}" for name, value in values.items())]
     summary = method.summary.splitlines()[0]
     return (
         f"\n    async def {method.name.partition('.')[2]}({_spread(parts, 8)}\n    ) -> Any:\n"
