@@ -37,6 +37,8 @@ class Connection:
         self._events: asyncio.Queue[tuple[Frame, int] | None] = asyncio.Queue()
         self._waiting = 0
         """Bytes of the frames in `_events`."""
+        self._heard = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
         self._reader = asyncio.create_task(self._read())
         self.server: Frame = {}
 
@@ -123,25 +125,40 @@ class Connection:
         await self.close()
 
     async def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._heard = loop.time()
+        self._listen()
         try:
             while True:
-                message = await self._ws.receive(timeout=SILENCE)
+                message = await self._ws.receive()
                 if message.type is not aiohttp.WSMsgType.TEXT:
                     return
+                self._heard = loop.time()
                 value = decode_json(message.data)
                 frames = cast("list[Frame]", value if isinstance(value, list) else [value])
                 for frame in frames:
                     self._take(frame, len(message.data) // len(frames))
                 if self._events.qsize() > MOST_WAITING or self._waiting > MOST_BYTES:
                     return
-        except (TimeoutError, aiohttp.ClientError, OSError):
+        except (aiohttp.ClientError, OSError):
             return
         finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
             lost = ConnectionLostError("the gateway closed the connection")
             for future in self._answers.values():
                 if not future.done():
                     future.set_exception(lost)
             self._events.put_nowait(None)
+
+    def _listen(self) -> None:
+        """Ends the reading once nothing has come for too long. One timer: a limit for each message costs more than all else."""
+        loop = asyncio.get_running_loop()
+        left = self._heard + SILENCE - loop.time()
+        if left > 0:
+            self._alarm = loop.call_later(left, self._listen)
+        else:
+            self._reader.cancel()
 
     def _take(self, frame: Frame, size: int) -> None:
         if frame.get("type") == "res":

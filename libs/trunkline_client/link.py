@@ -141,11 +141,15 @@ class Link(Api):
                     yield Gap(opened["gap"])
                 if opened.get("snapshot") is not None:
                     yield Snapshot(opened["snapshot"])
+                # The gap of the answer comes as a frame, too.
+                told = opened.get("gap") is not None
                 async for frame in client.events():
                     cursor = frame.get("cursor") or cursor
                     if frame.get("type") == "heartbeat":
                         continue
-                    if frame.get("event") == "gap":
+                    if frame.get("event") == "gap" and told:
+                        told = False
+                    elif frame.get("event") == "gap":
                         payload: Frame = frame.get("payload") or {}
                         yield Gap(payload)
                         if payload.get("snapshot") is not None:

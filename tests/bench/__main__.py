@@ -22,6 +22,7 @@ from tests.bench import (
     teams,
     terminal,
     updates,
+    watching,
 )
 from tests.bench.report import Figure
 
@@ -71,6 +72,7 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "pipeline": lambda: once(pipeline.measure),
     "fanout": lambda: once(fanout.measure),
     "updates": lambda: once(updates.measure),
+    "watching": lambda: once(watching.measure),
     "terminal": lambda: once(terminal.measure),
     "teams": lambda: once(teams.measure),
     "histories": lambda: once(histories.measure),
