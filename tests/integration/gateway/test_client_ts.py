@@ -59,6 +59,7 @@ def program(packages: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(180)
 async def test_a_program_of_node_over_a_kill_of_the_gateway(program: Path, tmp_path: Path) -> None:
     async with running(tmp_path / "home") as product:
         given = {"url": product.state["gateway"], "token": product.token, "cwd": str(tmp_path)}
@@ -74,7 +75,7 @@ async def test_a_program_of_node_over_a_kill_of_the_gateway(program: Path, tmp_p
         assert node.stdout is not None
         assert node.stderr is not None
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(90):
                 first = await node.stdout.readline()
                 assert first == b"kill\n", first + await node.stderr.read()
                 product.kill("gateway")
