@@ -25,6 +25,7 @@ from trunkline_wire.commands import (
     Native,
     Prompt,
     Rename,
+    Reset,
     Resume,
     Rewind,
     RunCommand,
@@ -35,7 +36,7 @@ from trunkline_wire.commands import (
     Unarchive,
 )
 from trunkline_wire.ids import item_id
-from trunkline_wire.session import SessionArchived, SessionResumed, SessionStatus, SessionUpdated
+from trunkline_wire.session import SessionArchived, SessionReset, SessionResumed, SessionStatus, SessionUpdated
 from trunkline_wire.turn import Delivery, MessageUser
 
 Closer = Callable[[str, str, Exit | None], Awaitable[None]]
@@ -124,6 +125,8 @@ class Effects:
             case Compact() as args:
                 await life.idle()
                 await self._configurable(await life.ensure()).compact(args.instructions, command.id)
+            case Reset():
+                await self._reset(command, source)
             case Rewind() as args:
                 return await self._rewind(args)
             case Native() as args:
@@ -221,6 +224,22 @@ class Effects:
                 SessionStatus(status="interrupting"), turn=agent.intake.turn, cause=command.id, source=source
             )
         await agent.session.interrupt(cancel_queued=args.cancel_queued)
+
+    async def _reset(self, command: Command, source: Source | None) -> None:
+        """Any agent can begin a conversation, once what runs has ended: it does so with the next prompt."""
+        life, state = self._life, self._pen.memory.session
+        if state.interface == "terminal":
+            raise unsupported("terminal", "the agent's own terminal has the conversation: take the session back first")
+        if "messages" in life.capabilities.heuristic:
+            raise unsupported("resume", "the agent is known by its screen alone: what it would forget can't be told")
+        await life.idle()
+
+        async def write() -> None:
+            by = source.actor if source else None
+            self._pen.write(SessionReset(by=by), cause=command.id, source=source)
+            await self._writer.flush()
+
+        await life.replace_agent("reset", write, grace=self._settings.close_grace)
 
     async def _rewind(self, args: Rewind) -> object:
         prompt = self._pen.memory.prompt_of(args.to)

@@ -143,7 +143,7 @@ class Interfaces:
             self._pen.write(SessionHandedOver(to=args.to, by=by), cause=command, source=source)
             await self._writer.flush()
 
-        await self._life.hand_over(write, grace=self._settings.close_grace)
+        await self._life.replace_agent("handed_over", write, grace=self._settings.close_grace)
 
     async def _start(self) -> None:
         """What starts in a terminal has started once it shows something; an agent, once its adapter says so."""

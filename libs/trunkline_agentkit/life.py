@@ -134,13 +134,13 @@ class AgentLife:
             agent = self.agent
             return None if agent is None else await agent.stop(reason, grace=grace)
 
-    async def hand_over(self, write: Callable[[], Awaitable[None]], *, grace: float) -> None:
-        """Ends the agent, and has `write` say in the log which interface the session has from here on: none starts in between."""
+    async def replace_agent(self, reason: str, write: Callable[[], Awaitable[None]], *, grace: float) -> None:
+        """Ends the agent, and has `write` say in the log what the next one is to be: none starts in between."""
         async with self._starting:
             if self._retired:
                 raise TrunklineError("session_closed", "the session is being closed: `resume` reopens it")
             if self.agent is not None:
-                await self.agent.stop("handed_over", grace=grace)
+                await self.agent.stop(reason, grace=grace)
             await write()
 
     async def abandon(self, reason: str) -> bool:

@@ -44,7 +44,7 @@ NEEDED: Final[dict[str, str]] = {
 }
 """The capability that each verb needs."""
 
-ONE_BY_ONE: Final = frozenset({"prompt", "run_command", "compact", "hand_over"})
+ONE_BY_ONE: Final = frozenset({"prompt", "run_command", "compact", "reset", "hand_over"})
 """Verbs that are done one after the other; all others go ahead of them."""
 
 _REPEATABLE: Final = frozenset(
@@ -55,6 +55,7 @@ _REPEATABLE: Final = frozenset(
         "rename",
         "archive",
         "unarchive",
+        "reset",
         "hand_over",
         "resume",
         "close",

@@ -65,6 +65,10 @@ GATEWAY_REQUEST_SECONDS: Final = Histogram(
 GATEWAY_LAGS: Final = Counter(
     "trunkline_gateway_lags_total", "Times a subscription fell back to catching up because its client was slow."
 )
+GATEWAY_THINNED: Final = Counter(
+    "trunkline_gateway_thinned_total",
+    "Deltas that a slow client was not given one by one: they went merged, or not at all.",
+)
 GATEWAY_DROPPED: Final = Counter(
     "trunkline_gateway_dropped_total",
     "Connections that the gateway ended, by reason (not_reading, silent, no_hello, revoked).",

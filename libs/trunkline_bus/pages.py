@@ -24,6 +24,9 @@ CHUNK: Final = 1024
 MAX_LIMIT: Final = 1000
 """Events of a page, at most."""
 
+_STEP: Final = 50
+"""Events that are read at a time in the search for messages."""
+
 _ALIGN: Final = 50
 """How many events a page may be longer than asked, so that it begins where a message does."""
 
@@ -123,6 +126,16 @@ async def history_page(
     return await _Pager(bus, session).page(before, after, limit)
 
 
+async def last_messages(
+    bus: Bus, session: str, count: int, *, until: int | None = None, max_bytes: int | None = None
+) -> list[Stored]:
+    """The events of the last `count` messages at or below the sequence `until`, in log order.
+
+    Looked for in the last MAX_LIMIT events; the oldest are left out where they have more than `max_bytes`.
+    """
+    return await _Pager(bus, session).messages(count, until, max_bytes)
+
+
 class _Pager:
     """One request for a page: the index, the chunks it needs, and what has happened since the index was stored."""
 
@@ -146,6 +159,28 @@ class _Pager:
         sequences = [sequence for sequence, _ in await self._spots(first, stop)]
         stored = await self._events(sequences)
         return Page(stored, first, total - stop, total)
+
+    async def messages(self, count: int, until: int | None, max_bytes: int | None) -> list[Stored]:
+        await self._open()
+        end = stop = self._index.total if until is None else await self._count_up_to(until)
+        found: list[Stored] = []
+        size = 0
+        while stop > 0 and end - stop < MAX_LIMIT and count > 0:
+            first = max(0, stop - _STEP)
+            spots = await self._spots(first, stop)
+            begins = {sequence for sequence, starts in spots if starts}
+            for stored in reversed(await self._events([sequence for sequence, _ in spots])):
+                if stored.type not in _MESSAGES:
+                    continue
+                size += len(stored.raw)
+                if found and max_bytes is not None and size > max_bytes:
+                    return found[::-1]
+                found.append(stored)
+                count -= stored.sequence in begins
+                if not count:
+                    break
+            stop = first
+        return found[::-1]
 
     async def _open(self) -> None:
         used = await mirror.edition(self._bus, subjects.KV_PAGES)

@@ -23,6 +23,7 @@ from trunkline_fold.state import (
     MAX_TASKS,
     MAX_TOOLS,
     Auth,
+    Context,
     LastError,
     LastTurn,
     OpenTool,
@@ -57,6 +58,7 @@ from trunkline_wire.session import (
     SessionForked,
     SessionHandedOver,
     SessionInitialized,
+    SessionReset,
     SessionResumed,
     SessionStatus,
     SessionUpdated,
@@ -121,6 +123,10 @@ def _apply(state: SessionState, event: Event) -> SessionState:
             return status.report(state, event, data)
         case SessionCompacted():
             return replace(state, counts=replace(state.counts, compactions=state.counts.compactions + 1))
+        case SessionReset():
+            # Of the native sessions the last one is no longer to be taken up; all of them stay as aliases.
+            options = replace(state.options, resume_native=None)
+            return replace(state, native_session=None, options=options, context=Context(), plan=[], suggestion=None)
         case TurnStarted() | TurnCompleted():
             return state if event.lane is not None else _turn(state, event)
         case MessageUser():

@@ -76,6 +76,12 @@ class Compact(Data, frozen=True, kw_only=True):
     instructions: str | None = None
 
 
+class Reset(Data, frozen=True, kw_only=True):
+    """Leaves the agent's conversation: the next prompt begins a new one, in the same session. Waits for the turn's end."""
+
+    TYPE: ClassVar[str] = "reset"
+
+
 class Rename(Data, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "rename"
     title: str
@@ -149,6 +155,7 @@ VERBS: Final[dict[str, type[Data]]] = {
         Rewind,
         Fork,
         Compact,
+        Reset,
         Rename,
         Archive,
         Unarchive,
@@ -162,7 +169,7 @@ VERBS: Final[dict[str, type[Data]]] = {
 PROMPT_LIFETIME_S: Final = 24 * 3600.0
 CONTROL_LIFETIME_S: Final = 30.0
 WAITING_VERBS: Final = frozenset(
-    {"prompt", "run_command", "compact", "fork", "rename", "archive", "unarchive", "resume"}
+    {"prompt", "run_command", "compact", "reset", "fork", "rename", "archive", "unarchive", "resume"}
 )
 """Verbs that may wait for an owner as long as a prompt; the others expire after CONTROL_LIFETIME_S."""
 

@@ -91,6 +91,7 @@ AGENT_FACTS: Final[tuple[type[Data], ...]] = (
     session.SessionUpdated,
     session.SessionStatus,
     session.SessionCompacted,
+    session.SessionReset,
     session.SessionResumed,
     session.SessionForked,
     session.SessionArchived,

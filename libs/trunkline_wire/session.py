@@ -165,6 +165,13 @@ class SessionCompacted(Data, frozen=True, kw_only=True):
     duration_ms: int | None = None
 
 
+class SessionReset(Data, frozen=True, kw_only=True):
+    """The agent's conversation is left behind: the next prompt begins a new one, in this session. The history stays."""
+
+    TYPE: ClassVar[str] = "session.reset"
+    by: str | None = None
+
+
 class SessionResumed(Data, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "session.resumed"
     how: Literal["native", "adopted", "reopened", "unarchived"]

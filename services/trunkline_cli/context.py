@@ -85,7 +85,7 @@ async def find_ask(link: Link, reference: str | None, session: str | None = None
 
 async def list_asks(link: Link, session: str | None = None, status: Literal["open", "all"] = "open") -> list[Ask]:
     """The open asks, or all that are kept, oldest first."""
-    answer = await link.ask.list(session=session, status=status)
+    answer = await link.ask.list(session=session, status=status, limit=500)
     return [decode_ask(value) for value in answer["asks"]]
 
 

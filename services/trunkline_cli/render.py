@@ -20,6 +20,7 @@ from trunkline_wire.session import (
     SessionClosed,
     SessionCompacted,
     SessionInitialized,
+    SessionReset,
     SessionResumed,
     SessionStatus,
     SessionUpdated,
@@ -171,6 +172,8 @@ class Renderer:
                 screen.line(f"{indent}{status}", DIM)
             case SessionCompacted(before=before, after=after):
                 screen.line(f"{indent}context compacted: {before} to {after} tokens", DIM)
+            case SessionReset():
+                screen.line(f"{indent}a new conversation begins", DIM)
             case SessionResumed(how=how):
                 screen.line(f"{indent}resumed ({how})", DIM)
             case SessionArchived():

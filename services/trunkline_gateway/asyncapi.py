@@ -4,20 +4,22 @@ from typing import Any, Final
 
 import msgspec
 
+from trunkline_gateway.followed import Switch, Unsubscribe
 from trunkline_gateway.methods import ALL
 from trunkline_gateway.subscribe import Subscribe
-from trunkline_gateway.ws import Hello, Unsubscribe
+from trunkline_gateway.ws import Hello
 from trunkline_wire import ERRORS, ErrorInfo
 from trunkline_wire.events import CATALOGUE
 from trunkline_wire.schema import event_envelopes
 from trunkline_wire.terminal import MAX_HISTORY, MAX_KEYS, TerminalState
 
 _SCHEMAS: Final = "#/components/schemas/{name}"
-_PROTOCOL: Final = {"hello": Hello, "subscribe": Subscribe, "unsubscribe": Unsubscribe}
+_PROTOCOL: Final = {"hello": Hello, "subscribe": Subscribe, "unsubscribe": Unsubscribe, "session.switch": Switch}
 _TOLD: Final = {
     "hello": "Say who one is, first: `token` where neither a cookie nor a header has said it.",
     "subscribe": "Follow a session, or all that one may see, from a cursor, the start, a snapshot, or now.",
     "unsubscribe": "End a subscription.",
+    "session.switch": "Follow another session in place of the one that was followed: nothing ends unless the new one begins.",
 }
 
 

@@ -61,6 +61,11 @@ class _Writing:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0]
 
+    def since(self, at: int) -> Event:
+        """What is known from `at` on, as one delta."""
+        at = max(at, self.start)
+        return replace(self.event, data=replace(_delta(self.event), at=at, text=self.text[at - self.start :]))
+
     def apply(self, event: Event, at: int, text: str) -> None:
         self.event = event
         end = self.start + self.length
@@ -158,10 +163,16 @@ class Blocks:
 
     def whole(self) -> list[Event]:
         """One whole-block delta for each open block."""
-        return [
-            replace(writing.event, data=replace(_delta(writing.event), at=writing.start, text=writing.text))
-            for writing in self._open.values()
-        ]
+        return [writing.since(0) for writing in self._open.values()]
+
+    def since(self, key: tuple[str, str, int], at: int) -> Event | None:
+        """One delta of what is known of the block from the offset `at` on; None once it is finished."""
+        writing = self._open.get(key)
+        return None if writing is None else writing.since(at)
+
+    def last(self, key: tuple[str, str, str]) -> Event | None:
+        """The latest progress of a tool or a terminal by (session, item, type); None once it has ended."""
+        return self._latest.get(key)
 
     def _is_finished(self, session: str, item: str, block: int) -> bool:
         return (session, item, block) in self._finished or (session, item, _WHOLE) in self._finished

@@ -162,7 +162,7 @@ class Channel:
     def under_way(self, *, blocks: bool) -> list[Frame]:
         """For who was not there: the latest progress of tools and, with `blocks`, each open block as one whole message."""
         events = [*(self.blocks.whole() if blocks else []), *self.blocks.latest()]
-        return [self._delta_frame(event, None) for event in events]
+        return [self.delta_frame(event) for event in events]
 
     def _take(self, stored: Stored) -> None:
         with contextlib.suppress(TrunklineError):
@@ -180,10 +180,10 @@ class Channel:
             return
         self.deltas += 1
         if self._ready.is_set():
-            self._publish(self._delta_frame(event, raw))
+            self._publish(self.delta_frame(event, raw))
 
-    def _delta_frame(self, event: Event, raw: bytes | None) -> Frame:
-        return make_frame(0, event.type, event.session, self._cursor, raw or encode(event))
+    def delta_frame(self, event: Event, raw: bytes | None = None) -> Frame:
+        return make_frame(0, event.type, event.session, self._cursor, raw or encode(event), event)
 
     def _publish(self, frame: Frame) -> None:
         for subscriber in list(self.subscribers):

@@ -8,6 +8,9 @@ from trunkline_bus import metrics
 
 MAX_FRAMES: Final = 1_000
 MAX_BYTES: Final = 8 * 1024 * 1024
+THIN_FRAMES: Final = 200
+THIN_BYTES: Final = 1024 * 1024
+"""A queue of more than this is crowded: its client does not keep up, and deltas wait outside (`thinning.py`)."""
 PACE_S: Final = 0.004
 """A write may go every PACE_S on the average: what comes quicker gathers, so that a flood is not a write for each frame."""
 BURST: Final = 16
@@ -38,6 +41,7 @@ class Outbox:
         self._work: asyncio.Future[None] | None = None
         """What `run` waits for, while it has nothing to do."""
         self._for_room: list[asyncio.Future[None]] = []
+        self._when_written: list[Callable[[], None]] = []
         self._was_full = False
         self._free = False
         """Whether `run` waits for work, and nothing was written in this step of the loop."""
@@ -47,6 +51,14 @@ class Outbox:
     @property
     def full(self) -> bool:
         return len(self._frames) >= MAX_FRAMES or self._bytes >= MAX_BYTES
+
+    @property
+    def crowded(self) -> bool:
+        return len(self._frames) >= THIN_FRAMES or self._bytes >= THIN_BYTES
+
+    def when_written(self, call: Callable[[], None]) -> None:
+        """Call `call` once, after a write that left the queue uncrowded."""
+        self._when_written.append(call)
 
     def push(self, frame: bytes) -> bool:
         """Queue an event's frame; False, and nothing queued, when the queue is full."""
@@ -111,6 +123,10 @@ class Outbox:
             finally:
                 self.writing = False
             metrics.GATEWAY_FRAMES.inc(len(frames))
+            if self._when_written and not self.crowded:
+                calls, self._when_written = self._when_written, []
+                for call in calls:
+                    call()
             if not self._frames:
                 self._was_full = False
                 for future in self._for_room:

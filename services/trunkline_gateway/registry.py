@@ -1,7 +1,7 @@
 """The registry of methods: name -> parameters, the role it needs, and the handler. Filled by `trunkline_gateway.methods`."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -16,6 +16,26 @@ T = TypeVar("T")
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The parameters of a method. Strict: what is missing, unknown or of the wrong type is refused by name."""
+
+
+PAGE: Final = 50
+MAX_PAGE: Final = 500
+
+
+class Paged(Params, frozen=True, kw_only=True):
+    """The parameters of a list: up to `limit` entries (MAX_PAGE at most), from the one with the number `offset` on."""
+
+    limit: int = PAGE
+    offset: int = 0
+
+
+def page_of(name: str, found: Sequence[Any], wanted: Paged) -> dict[str, Any]:
+    """A list's answer: {<name>: one page of `found`, total, has_more}. Raises TrunklineError `bad_params`."""
+    if wanted.limit < 1 or wanted.offset < 0:
+        field = "limit" if wanted.limit < 1 else "offset"
+        raise TrunklineError("bad_params", "limit must be 1 or more, offset 0 or more", field=field)
+    page = found[wanted.offset : wanted.offset + min(wanted.limit, MAX_PAGE)]
+    return {name: page, "total": len(found), "has_more": wanted.offset + len(page) < len(found)}
 
 
 Handler = Callable[[Gateway, Caller, Any], Awaitable[Any]]

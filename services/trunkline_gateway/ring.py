@@ -8,7 +8,7 @@ import msgspec
 
 from trunkline_bus import metrics
 from trunkline_bus.stored import Stored
-from trunkline_wire import encode, subjects
+from trunkline_wire import Event, encode, subjects
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 """Of all rings of a gateway."""
@@ -18,7 +18,7 @@ _json: Final = msgspec.json.Decoder(msgspec.Raw)
 
 class Frame(msgspec.Struct, frozen=True):
     """An event as clients get it. `sequence` is its place in EVENTS (0 for a delta), `tail` the end of its WebSocket frame,
-    in which the envelope stands verbatim from `start` on.
+    in which the envelope stands verbatim from `start` on. `delta` is the event itself, of a delta alone.
     """
 
     sequence: int
@@ -27,6 +27,7 @@ class Frame(msgspec.Struct, frozen=True):
     cursor: str
     tail: bytes
     start: int
+    delta: Event | None = None
 
     @property
     def raw(self) -> bytes:
@@ -42,10 +43,10 @@ class Frame(msgspec.Struct, frozen=True):
         return len(self.tail) + 200
 
 
-def make_frame(sequence: int, type_: str, session: str, cursor: str, raw: bytes) -> Frame:
+def make_frame(sequence: int, type_: str, session: str, cursor: str, raw: bytes, delta: Event | None = None) -> Frame:
     """The frame of the event in `raw`."""
     head = _head(type_, cursor)
-    return Frame(sequence, type_, session, cursor, b"%b%b}" % (head, raw), len(head))
+    return Frame(sequence, type_, session, cursor, b"%b%b}" % (head, raw), len(head), delta)
 
 
 def frame_of(stored: Stored, session: str, cursor: str) -> Frame | None:

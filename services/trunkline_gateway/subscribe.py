@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from trunkline_bus.cursor import Gap
-from trunkline_gateway.channel import Channel
 from trunkline_gateway.cursors import position, scope
 from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.outbox import Outbox
@@ -17,10 +16,9 @@ from trunkline_gateway.registry import Params
 from trunkline_gateway.ring import Narrow
 from trunkline_gateway.roles import EVERYTHING, Principal
 from trunkline_gateway.sight import Sight, require_sight
+from trunkline_gateway.snapshot import MESSAGES, check_count, latest_messages, make_snapshot
 from trunkline_gateway.subscription import Renders, Subscription
 from trunkline_wire.ids import check_id
-
-SNAPSHOT_SESSIONS: Final = 200
 
 
 class Subscribe(Params, frozen=True, kw_only=True):
@@ -31,6 +29,8 @@ class Subscribe(Params, frozen=True, kw_only=True):
     cursor: str | None = None
     start: Literal["start", "now", "snapshot"] = msgspec.field(name="from", default="snapshot")
     deltas: bool = True
+    messages: int = MESSAGES
+    """How many of the latest messages the snapshot of a session tells, at most MAX_MESSAGES."""
     presence: bool = False
     """Tell who is there too, at once and whenever it changes: frames of the type `presence`. WebSocket only."""
 
@@ -67,6 +67,7 @@ async def open_subscription(
     Raises TrunklineError `unknown_session`, `forbidden`, `bad_cursor`, `bad_params`, `log_unavailable`.
     """
     patterns = Patterns(params.patterns)
+    check_count(params.messages)
     session = params.session
     cursor = None if params.cursor is None else gateway.cursors.read(params.cursor)
     if session is not None:
@@ -85,7 +86,7 @@ async def open_subscription(
         if gap is None:
             # A gateway that is behind the one where the client was would give it cursors that go back.
             await gateway.directory.reached(position(cursor))
-    # No await from here on: the snapshot, the position and the count of deltas belong together.
+    # No await until they are together: the snapshot, the position and the count of deltas.
     snapshot: dict[str, Any] | None = None
     deltas_seen: int | None = None
     if cursor is not None and gap is None:
@@ -99,45 +100,28 @@ async def open_subscription(
     began = params.cursor if gap is None else None
     if began is None:
         began = channel.cursor() if seen else gateway.cursors.at(session, 0, None)
+    subscription = Subscription(
+        gateway.bus,
+        channel,
+        gateway.cursors,
+        outbox,
+        renderer(narrow),
+        lambda channel: make_snapshot(gateway, channel, sight),
+        patterns=patterns,
+        deltas=params.deltas,
+        seen=seen,
+        deltas_seen=deltas_seen,
+        narrow=narrow,
+        sight=None if sees.whole else sight,
+        lives=lives,
+    )
+    if snapshot is not None and session is not None:
+        # Of the log up to where the snapshot stands, whatever has come since: that follows.
+        snapshot["messages"] = await latest_messages(gateway, session, params.messages, until=seen)
     return Opened(
-        subscription=Subscription(
-            gateway.bus,
-            channel,
-            gateway.cursors,
-            outbox,
-            renderer(narrow),
-            lambda channel: make_snapshot(gateway, channel, sight),
-            patterns=patterns,
-            deltas=params.deltas,
-            seen=seen,
-            deltas_seen=deltas_seen,
-            narrow=narrow,
-            sight=None if sees.whole else sight,
-            lives=lives,
-        ),
-        cursor=began if narrow is None else narrow(began),
-        gap=gap,
-        snapshot=snapshot,
+        subscription=subscription, cursor=began if narrow is None else narrow(began), gap=gap, snapshot=snapshot
     )
 
 
 def _narrowed(gateway: Gateway, bound: str, text: str) -> str:
     return gateway.cursors.narrowed(text, bound)
-
-
-def make_snapshot(gateway: Gateway, channel: Channel, sight: Sight) -> dict[str, Any]:
-    """What is known at the channel's position: state, asks, and the text so far of blocks that are being written."""
-    directory = gateway.directory
-    if channel.session is not None:
-        return {
-            "state": directory.states.get(channel.session),
-            "asks": list(directory.asks(channel.session)),
-            "blocks": channel.blocks.open(),
-        }
-    states = sight.states()
-    return {
-        "sessions": states[:SNAPSHOT_SESSIONS],
-        "total": len(states),
-        "asks": [ask for ask in sight.asks() if ask.status == "open"],
-        "blocks": sight.blocks(channel.blocks.open()),
-    }

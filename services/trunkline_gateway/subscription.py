@@ -19,7 +19,8 @@ from trunkline_gateway.outbox import Outbox
 from trunkline_gateway.patterns import Patterns
 from trunkline_gateway.ring import Frame, Narrow, frame_of, session_of
 from trunkline_gateway.sight import Sight
-from trunkline_wire import TrunklineError, encode, subjects
+from trunkline_gateway.thinning import Thinned
+from trunkline_wire import Event, TrunklineError, encode, subjects
 from trunkline_wire.events import DELTA_TYPES
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class Subscription:
         self._patterns = patterns
         self._deltas = deltas
         self._deltas_seen = deltas_seen
+        self._thinned = Thinned()
         self._live = False
         self._narrow = narrow
         self._sight = sight
@@ -103,6 +105,7 @@ class Subscription:
                     continue
                 await self._lagging
         finally:
+            self.end()
             self.channel.subscribers.discard(self)
 
     def _cursor(self) -> str:
@@ -113,9 +116,28 @@ class Subscription:
         """Take a live frame, if the subscription is live and wants it."""
         if not self._live or (frame.sequence and frame.sequence <= self.sent):
             return
-        if not self._queue(frame):
+        if frame.delta is not None and (self._thinned or self._outbox.crowded):
+            if self._wants(frame):
+                self._thin(frame.delta)
+        elif not self._queue(frame):
             self._fall_back()
             metrics.GATEWAY_LAGS.inc()
+
+    def end(self) -> None:
+        """Take nothing any more; the task is cancelled after that."""
+        self._live = False
+        self._thinned.clear()
+
+    def _thin(self, delta: Event) -> None:
+        """Leave a delta out until the queue is short again: then one goes for all of its block."""
+        if not self._thinned:
+            self._outbox.when_written(self._give_merged)
+        self._thinned.skip(delta, self.channel.blocks)
+        metrics.GATEWAY_THINNED.inc()
+
+    def _give_merged(self) -> None:
+        for event in self._thinned.merged(self.channel.blocks):
+            self._outbox.force(self._render.event(self.channel.delta_frame(event)))
 
     def diverged(self) -> None:
         """The log went back: the client is told, and starts from a snapshot."""
@@ -124,6 +146,8 @@ class Subscription:
 
     def _fall_back(self) -> None:
         self._live = False
+        # Who joins again is given every open block whole.
+        self._thinned.clear()
         if not self._lagging.done():
             self._lagging.set_result(None)
 

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -15,17 +13,15 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from trunkline_bus import metrics
 from trunkline_gateway.access import Access, peer_of
 from trunkline_gateway.calls import all_methods
-from trunkline_gateway.dispatch import call, require_ready
+from trunkline_gateway.dispatch import call
+from trunkline_gateway.followed import Followed, Switch, Unsubscribe
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.outbox import NotReadingError, Outbox
-from trunkline_gateway.presence import Seat, Watcher
+from trunkline_gateway.presence import Seat
 from trunkline_gateway.problems import error_frame
 from trunkline_gateway.registry import Params, read_params
-from trunkline_gateway.ring import WsFrames
 from trunkline_gateway.roles import Principal
-from trunkline_gateway.sight import Sight
-from trunkline_gateway.subscribe import Subscribe, open_subscription
-from trunkline_gateway.subscription import Subscription
+from trunkline_gateway.subscribe import Subscribe
 from trunkline_gateway.wsframe import text_frames
 from trunkline_wire import TrunklineError, encode, replace_lone_surrogates
 
@@ -40,10 +36,9 @@ HELLO_S: Final = 10.0
 HARD_LIMIT: Final = 8 * 1024 * 1024
 """Above this a frame ends the connection; between the setting `max_frame` and this it is refused with `too_large`."""
 MAX_PARALLEL: Final = 64
-MAX_SUBSCRIPTIONS: Final = 100
 MAX_REFUSED: Final = 200
 """Requests over the rate, one after another, that are refused before the connection ends."""
-PROTOCOL_METHODS: Final = ("hello", "subscribe", "unsubscribe")
+PROTOCOL_METHODS: Final = ("hello", "subscribe", "unsubscribe", "session.switch")
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -63,10 +58,6 @@ class Hello(Params, frozen=True, kw_only=True):
     protocol: int
     client: str | None = None
     token: str | None = None
-
-
-class Unsubscribe(Params, frozen=True, kw_only=True):
-    subscription: str
 
 
 class DroppedError(Exception):
@@ -98,8 +89,7 @@ class Connection:
         self._heard = time.monotonic()
         self._parallel = asyncio.Semaphore(MAX_PARALLEL)
         self._seat: Seat | None = None
-        self._subscriptions: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
-        self._numbered = 0
+        self._followed = Followed(gateway, self._outbox)
         self._refused = 0
         self._ended: asyncio.Future[DroppedError] = asyncio.get_running_loop().create_future()
 
@@ -213,13 +203,19 @@ class Connection:
         self._outbox.force(encode({"type": "res", "id": request.id, "ok": True, "payload": payload}))
 
     async def _protocol(self, request: Request) -> None:
+        if request.method == "hello":
+            await self._hello(request)
+            return
+        principal, reply, followed = self._caller().principal, partial(self._reply, request), self._followed
         match request.method:
-            case "hello":
-                await self._hello(request)
             case "subscribe":
-                await self._subscribe(request)
+                params = read_params(Subscribe, request.params)
+                await followed.subscribe(self._group, principal, self._seat, params, reply)
+            case "session.switch":
+                params = read_params(Switch, request.params)
+                await followed.switch(self._group, principal, self._seat, params, reply)
             case _:
-                self._unsubscribe(request)
+                followed.unsubscribe(read_params(Unsubscribe, request.params), reply)
 
     def _caller(self) -> Caller:
         if self._principal is None:
@@ -257,62 +253,6 @@ class Connection:
             },
         )
 
-    async def _subscribe(self, request: Request) -> None:
-        principal = self._caller().principal
-        principal.require("viewer", "subscribe")
-        params = read_params(Subscribe, request.params)
-        if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
-            raise TrunklineError("rate_limited", f"a connection may have {MAX_SUBSCRIPTIONS} subscriptions")
-        await require_ready(self._gateway)
-        self._numbered += 1
-        name = f"sub_{self._numbered}"
-        stack = AsyncExitStack()
-        try:
-            opened = await open_subscription(
-                self._gateway, principal, params, self._outbox, partial(WsFrames, name), stack
-            )
-        except BaseException:
-            await stack.aclose()
-            raise
-        self._reply(request, opened.payload(name))
-        if opened.gap is not None:
-            self._outbox.force(WsFrames(name).gap(encode(opened.gap)))
-        self._attend(name, params, principal, stack)
-        task = self._group.create_task(_run_in(stack, opened.subscription.run()))
-        self._subscriptions[name] = (opened.subscription, task)
-
-    def _attend(self, name: str, params: Subscribe, principal: Principal, stack: AsyncExitStack) -> None:
-        """Be there for others, and hear of them if that is wanted, until `stack` is closed."""
-        session, presence = params.session, self._gateway.presence
-        if session is not None and self._seat is not None:
-            self._seat.watch(session)
-            stack.callback(self._seat.leave, session)
-        if not params.presence:
-            return
-        sight = Sight(self._gateway.directory, principal.scope)
-
-        def tell(at: str, who: list[dict[str, Any]]) -> None:
-            self._outbox.push(encode({"type": "presence", "subscription": name, "session": at, "who": who}))
-
-        def wants(at: str) -> bool:
-            return at == session if session is not None else sight.holds(at)
-
-        watcher = Watcher(tell, wants)
-        presence.watchers.add(watcher)
-        stack.callback(presence.watchers.discard, watcher)
-        for at in filter(wants, presence.sessions()):
-            tell(at, presence.of(at))
-
-    def _unsubscribe(self, request: Request) -> None:
-        params = read_params(Unsubscribe, request.params)
-        found = self._subscriptions.pop(params.subscription, None)
-        if found is None:
-            raise TrunklineError(
-                "bad_params", f"there is no subscription {params.subscription!r}", field="subscription"
-            )
-        found[1].cancel()
-        self._reply(request, {"subscription": params.subscription})
-
     async def _watch(self) -> None:
         """Heartbeats; ends the connection when it has to end. One task for all: an idle client costs little memory."""
         await self._until_ended(HELLO_S)
@@ -339,9 +279,9 @@ class Connection:
             raise DroppedError(WSCloseCode.POLICY_VIOLATION, "expired")
 
     def _heartbeat(self) -> None:
-        cursors = {name: cursor for name, (s, _) in self._subscriptions.items() if (cursor := s.cursor) is not None}
+        cursors = self._followed.cursors()
         frame: dict[str, Any] = {"type": "heartbeat"}
-        if len(self._subscriptions) == 1 and cursors:
+        if len(self._followed) == 1 and cursors:
             frame["cursor"] = next(iter(cursors.values()))
         elif cursors:
             frame["cursors"] = cursors
@@ -366,11 +306,6 @@ class Connection:
         log.info("dropped", extra={"reason": reason, "peer": str(self._request.remote or "socket")})
         if self._request.transport is not None:
             self._request.transport.abort()
-
-
-async def _run_in(stack: AsyncExitStack, running: Coroutine[Any, Any, None]) -> None:
-    async with stack:
-        await running
 
 
 def _read(raw: bytes) -> Request:

@@ -30,7 +30,7 @@ async def _list(home: Path | None, as_json: bool) -> int:
     from trunkline_cli.output import ago, ndjson, table
 
     async with open_link(home) as link:
-        found = (await link.device.list())["devices"]
+        found = (await link.device.list(limit=500))["devices"]
     if as_json:
         for one in found:
             ndjson(one)
@@ -69,7 +69,7 @@ async def _change(home: Path | None, reference: str, method: str, **params: Any)
     from trunkline_cli.context import open_link, unique
 
     async with open_link(home) as link:
-        ids = [one["id"] for one in (await link.device.list())["devices"]]
+        ids = [one["id"] for one in (await link.device.list(limit=500))["devices"]]
         device = unique(reference, "dev", ids, "bad_params", "see `trunkline devices`")
         await link.call(method, id=device, **params)
     click.echo(f"{method.partition('.')[2]}d {device[:16]}")

@@ -131,7 +131,7 @@ async def _list(home: Path | None, as_json: bool) -> int:
     from trunkline_cli.output import ago, ndjson, table
 
     async with open_link(home) as link:
-        tokens = (await link.token.list())["tokens"]
+        tokens = (await link.token.list(limit=500))["tokens"]
     if as_json:
         for one in tokens:
             ndjson(one)
@@ -171,7 +171,7 @@ async def _revoke(home: Path | None, reference: str) -> int:
     from trunkline_wire import TrunklineError
 
     async with open_link(home) as link:
-        tokens = (await link.token.list())["tokens"]
+        tokens = (await link.token.list(limit=500))["tokens"]
         found = [one["id"] for one in tokens if one["id"].startswith(reference)]
         if len(found) != 1:
             raise TrunklineError(

@@ -33,6 +33,7 @@ async def history(gateway: Gateway, caller: Caller, params: History) -> dict[str
         raise TrunklineError("bad_params", f"limit must be between 1 and {MAX_PAGE}", field="limit")
     before = None if params.cursor is None else gateway.cursors.place(params.cursor)
     records = [record for record in await _records(gateway, caller, params.session) if _wanted(record, params)]
+    total = len(records)
     if before is not None:
         records = [record for record in records if record.sequence < before]
     records.sort(key=_by_sequence, reverse=True)
@@ -41,6 +42,8 @@ async def history(gateway: Gateway, caller: Caller, params: History) -> dict[str
     return {
         "asks": await stories(gateway.bus, gateway.directory, page),
         "cursor": gateway.cursors.at(params.session, page[-1].sequence, page[-1].event) if more else None,
+        "total": total,
+        "has_more": more,
     }
 
 

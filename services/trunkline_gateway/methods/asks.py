@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from trunkline_fold.asks import AskRecord, AsksState, RejectedAnswer
 from trunkline_gateway.answers import check_answer
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import Paged, Params, method, page_of
 from trunkline_gateway.sight import Sight, require_sight
 from trunkline_gateway.signatures import WINDOW_S, check_signature, make_nonce
 from trunkline_wire import ERRORS, Answer, Source, TrunklineError, timestamp
@@ -22,18 +22,18 @@ from trunkline_wire.signing import FORM
 DECISION_S: Final = 10.0
 
 
-class List(Params, frozen=True, kw_only=True):
+class List(Paged, frozen=True, kw_only=True):
     session: str | None = None
     status: Literal["open", "decided", "expired", "withdrawn", "lost", "all"] = "open"
 
 
 @method("ask.list", "viewer", List, limited="itself")
 async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
-    """The asks of one session or of all, open ones by default."""
+    """The asks of one session or of all in the order in which they came, open ones by default."""
     if params.session is not None:
         check_id(params.session, "ses")
     asks = Sight(gateway.directory, caller.principal.scope).asks(params.session)
-    return {"asks": [ask for ask in asks if params.status in ("all", ask.status)]}
+    return page_of("asks", [ask for ask in asks if params.status in ("all", ask.status)], params)
 
 
 class AnswerParams(Params, frozen=True, kw_only=True):

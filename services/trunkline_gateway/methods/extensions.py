@@ -11,7 +11,7 @@ from trunkline_bus.credentials import extension_user
 from trunkline_bus.dead_letters import bury
 from trunkline_gateway.emitting import emit as write
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import Paged, Params, method, page_of
 from trunkline_wire import TrunklineError, subjects
 from trunkline_wire.ids import check_id, new_event_id
 
@@ -23,13 +23,14 @@ class Nothing(Params, frozen=True, kw_only=True):
     pass
 
 
-@method("extension.list", "viewer", Nothing, limited="itself")
-async def list_(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
+@method("extension.list", "viewer", Paged, limited="itself")
+async def list_(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
     """The extensions that answer: their methods, what of them was refused and why, and their own statistics."""
     await gateway.extensions.look()
-    known = sorted(gateway.extensions.known.values(), key=lambda one: one.name)
+    told = page_of("extensions", sorted(gateway.extensions.known.values(), key=lambda one: one.name), params)
+    known = told["extensions"]
     statistics = await asyncio.gather(*(gateway.extensions.statistics(one.name) for one in known))
-    return {
+    return told | {
         "extensions": [
             {
                 "name": one.name,

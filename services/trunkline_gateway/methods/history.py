@@ -1,33 +1,41 @@
-"""`session.history`: any page of a session's events."""
+"""`session.history`: any page of a session's events, on request with the results of tools beside their calls."""
 
 from typing import Any, Final
 
 import msgspec
 
-from trunkline_bus.pages import history_page
+from trunkline_bus.pages import Page, history_page
 from trunkline_bus.stored import Stored
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import PAGE, Params, method
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import check_id
+from trunkline_wire.turn import ToolCompleted, ToolStarted
 
 MAX_PAGE: Final = 500
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 """A page of large events is cut short: the next one goes on behind it."""
+MAX_AHEAD: Final = 2_000
+"""Events behind a page that are searched for the results of its calls."""
 
 
 class History(Params, frozen=True, kw_only=True):
     session: str
     before: str | None = None
     after: str | None = None
-    limit: int = 50
+    limit: int = PAGE
+    join: bool = False
+    """Put the result of each tool call beside the call."""
 
 
 @method("session.history", "viewer", History)
 async def history(gateway: Gateway, _: Caller, params: History) -> dict[str, Any]:
     """Events in order: the latest ones, or those just `before` or just `after` the cursor of an event.
 
-    Pages that go back begin with the start of a message where they can, and may be a little longer for it.
+    Pages that go back begin with the start of a message where they can, and may be a little longer for it; `before` and
+    `after` of the answer are where the pages around it go on. With `join` a `tool.started` has its `tool.completed` as
+    `result`, also one that stands up to MAX_AHEAD events behind the page, and a result is no entry of its own where its call
+    is on the page.
     """
     check_id(params.session, "ses")
     if params.before is not None and params.after is not None:
@@ -42,11 +50,60 @@ async def history(gateway: Gateway, _: Caller, params: History) -> dict[str, Any
     # Going back the last events matter most, going on the first.
     kept = _fitting(page.stored) if after is not None else _fitting(page.stored[::-1])[::-1]
     beyond = page.after if after is not None else page.before
+    results = await _results(gateway, params.session, page, kept) if params.join and kept else {}
+    taken = {result.sequence for result in results.values()}
+
+    def told(one: Stored) -> dict[str, Any]:
+        return {"cursor": gateway.cursors.at(params.session, one.sequence, one.id), "event": msgspec.Raw(one.raw)}
+
     events = [
-        {"cursor": gateway.cursors.at(params.session, one.sequence, one.id), "event": msgspec.Raw(one.raw)}
+        told(one) | ({"result": told(results[one.sequence])} if one.sequence in results else {})
         for one in kept
+        if one.sequence not in taken
     ]
-    return {"events": events, "total": page.total, "has_more": beyond > 0 or len(kept) < len(page.stored)}
+    return {
+        "events": events,
+        "total": page.total,
+        "has_more": beyond > 0 or len(kept) < len(page.stored),
+        "before": told(kept[0])["cursor"] if kept else None,
+        "after": told(kept[-1])["cursor"] if kept else None,
+    }
+
+
+class _Head(msgspec.Struct):
+    item: str | None = None
+
+
+def _item(stored: Stored) -> str | None:
+    try:
+        return msgspec.json.decode(stored.raw, type=_Head).item
+    except msgspec.MsgspecError:
+        return None
+
+
+async def _results(gateway: Gateway, session: str, page: Page, kept: list[Stored]) -> dict[int, Stored]:
+    """The results of the calls among `kept`, by the sequences of the calls; no more behind them than a page's bytes."""
+    calls = {item: one.sequence for one in kept if one.type == ToolStarted.TYPE and (item := _item(one)) is not None}
+    found: dict[int, Stored] = {}
+    room = MAX_PAGE_BYTES - sum(len(one.raw) for one in kept)
+    ahead, behind, last = [one for one in page.stored if one.sequence >= kept[0].sequence], page.after, page.stored[-1]
+    searched = 0
+    while True:
+        for one in ahead:
+            if not calls or one.type != ToolCompleted.TYPE:
+                continue
+            call = calls.pop(_item(one) or "", None)
+            beyond = one.sequence > kept[-1].sequence
+            if call is not None and (not beyond or len(one.raw) <= room):
+                found[call] = one
+                room -= len(one.raw) if beyond else 0
+        if not calls or not behind or searched >= MAX_AHEAD:
+            return found
+        following = await history_page(gateway.bus, session, after=last.sequence, limit=MAX_PAGE)
+        if not following.stored:
+            return found
+        ahead, behind, last = following.stored, following.after, following.stored[-1]
+        searched += len(ahead)
 
 
 def _fitting(stored: list[Stored]) -> list[Stored]:

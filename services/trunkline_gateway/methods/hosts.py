@@ -4,26 +4,23 @@ from typing import Any
 
 from trunkline_gateway.choice import ways
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import Paged, method, page_of
 from trunkline_gateway.workers import InstalledAdapter, InstalledAgent
 
 
-class Nothing(Params, frozen=True, kw_only=True):
-    pass
-
-
-@method("worker.list", "viewer", Nothing, limited="itself")
-async def workers(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
+@method("worker.list", "viewer", Paged, limited="itself")
+async def workers(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
     """The living workers, with the adapters of each."""
-    return {"workers": gateway.workers.all(), "host": gateway.host}
+    return {**page_of("workers", gateway.workers.all(), params), "host": gateway.host}
 
 
-@method("agent.list", "viewer", Nothing, limited="itself")
-async def agents(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
+@method("agent.list", "viewer", Paged, limited="itself")
+async def agents(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
     """The agents by the names that people call them, each with its ways on this host, the best first."""
     adapters = gateway.workers.adapters(gateway.host)
     names = sorted({one.name for adapter in adapters for one in adapter.agents})
-    return {"agents": [_agent(name, ways(adapters, name)) for name in names], "host": gateway.host}
+    told = page_of("agents", names, params)
+    return told | {"agents": [_agent(name, ways(adapters, name)) for name in told["agents"]], "host": gateway.host}
 
 
 def _agent(name: str, found: list[tuple[InstalledAdapter, InstalledAgent]]) -> dict[str, Any]:
@@ -45,8 +42,8 @@ def _agent(name: str, found: list[tuple[InstalledAdapter, InstalledAgent]]) -> d
     return {"name": name, "title": found[0][1].title, "ways": shown}
 
 
-@method("adapter.list", "viewer", Nothing, limited="itself")
-async def adapters(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
+@method("adapter.list", "viewer", Paged, limited="itself")
+async def adapters(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
     """The adapters, with the hosts that have each."""
     titles: dict[str, str | None] = {}
     found: dict[str, list[dict[str, Any]]] = {}
@@ -57,4 +54,5 @@ async def adapters(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
             on_host |= {"version": adapter.version, "path": adapter.path, "error": adapter.error}
             on_host |= {"protocol": adapter.protocol, "capabilities": adapter.capabilities}
             found.setdefault(adapter.name, []).append(on_host)
-    return {"adapters": [{"name": name, "title": titles[name], "hosts": found[name]} for name in sorted(found)]}
+    shown = [{"name": name, "title": titles[name], "hosts": found[name]} for name in sorted(found)]
+    return page_of("adapters", shown, params)

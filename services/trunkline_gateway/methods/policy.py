@@ -151,7 +151,13 @@ async def history(gateway: Gateway, _: Caller, params: Versions) -> dict[str, An
     older = [one for one in every if params.before is None or one.sequence < params.before]
     page = older[-params.limit :][::-1]
     versions = [{**msgspec.to_builtins(_version(gateway, one)), **_counted(_version(gateway, one))} for one in page]
-    return {"versions": versions, "next": page[-1].sequence if len(older) > len(page) else None}
+    more = len(older) > len(page)
+    return {
+        "versions": versions,
+        "next": page[-1].sequence if more else None,
+        "total": len(every),
+        "has_more": more,
+    }
 
 
 def _counted(found: InForce) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`session.*`: list, get, and the commands."""
 
 import functools
+from contextlib import AsyncExitStack
 from typing import Any, Final, Literal
 
 import msgspec
@@ -10,8 +11,9 @@ from trunkline_fold.session import SessionState
 from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.privileges import role_for_verb
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import Paged, Params, method, page_of
 from trunkline_gateway.sight import Sight
+from trunkline_gateway.snapshot import MESSAGES, check_count, latest_messages
 from trunkline_wire import Data, TrunklineError, encode, make_command, timestamp
 from trunkline_wire.blocks import Block, TextBlock, ThinkingBlock, text_of
 from trunkline_wire.commands import VERBS, Close, Interrupt, Prompt, Steer
@@ -21,14 +23,11 @@ from trunkline_wire.work import CommandFailed, CommandFinished
 
 OUTCOME_S: Final = 30.0
 MAX_CONTENT: Final = 400 * 1024
-MAX_LIST: Final = 500
 MAX_ROUTE: Final = 256
 NEW_TURN_VERBS: Final = frozenset({"run_command", "compact", "fork", "resume"})
 
 
-class List(Params, frozen=True, kw_only=True):
-    limit: int = 50
-    offset: int = 0
+class List(Paged, frozen=True, kw_only=True):
     search: str | None = None
     status: list[str] | None = None
     workspace: str | None = None
@@ -65,23 +64,35 @@ async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any
 
     `search` is looked for in title, directory, id, agent and the latest text, whatever its case.
     """
-    if params.limit < 1 or params.offset < 0:
-        raise TrunklineError("bad_params", "limit must be 1 or more, offset 0 or more", field="limit")
     states = [state for state in Sight(gateway.directory, caller.principal.scope).states() if params.wants(state)]
-    page = states[params.offset : params.offset + min(params.limit, MAX_LIST)]
-    return {"sessions": page, "total": len(states), "has_more": params.offset + len(page) < len(states)}
+    return page_of("sessions", states, params)
 
 
 class One(Params, frozen=True, kw_only=True):
     session: str
 
 
-@method("session.get", "viewer", One)
-async def get(gateway: Gateway, _: Caller, params: One) -> dict[str, Any]:
-    """A session's state as of the log's end, and its asks."""
+class Get(One, frozen=True, kw_only=True):
+    messages: int = MESSAGES
+    """How many of the latest messages are told, at most MAX_MESSAGES."""
+
+
+@method("session.get", "viewer", Get)
+async def get(gateway: Gateway, _: Caller, params: Get) -> dict[str, Any]:
+    """A session as of the log's end: its state, its asks, the latest messages as events, and what is being written now.
+
+    `blocks` are the texts so far of open blocks; a subscription's snapshot says the same, and follows it.
+    """
     check_id(params.session, "ses")
+    check_count(params.messages)
     state = await gateway.directory.session(params.session)
-    return {"state": state, "asks": list(gateway.directory.asks(params.session))}
+    async with AsyncExitStack() as stack:
+        channel = None if state.turn is None else await stack.enter_async_context(gateway.hub.channel(params.session))
+        # All of one moment: no await in between.
+        position, asks = gateway.directory.position, list(gateway.directory.asks(params.session))
+        state, blocks = gateway.directory.states[params.session], [] if channel is None else channel.blocks.open()
+    messages = await latest_messages(gateway, params.session, params.messages, until=position)
+    return {"state": state, "asks": asks, "messages": messages, "blocks": blocks}
 
 
 class PromptParams(Params, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from trunkline_fold.session import SessionState
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods.create import Create, create
 from trunkline_gateway.privileges import role_to_type
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import Paged, Params, method, page_of
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError, make_command, timestamp
@@ -26,16 +26,12 @@ _PAINTING_S: Final = 5.0
 _SHELL: Final = "shell"
 
 
-class Nothing(Params, frozen=True, kw_only=True):
-    pass
-
-
 class One(Params, frozen=True, kw_only=True):
     session: str
 
 
-@method("terminal.list", "viewer", Nothing, limited="itself")
-async def list_(gateway: Gateway, caller: Caller, _: Nothing) -> dict[str, Any]:
+@method("terminal.list", "viewer", Paged, limited="itself")
+async def list_(gateway: Gateway, caller: Caller, params: Paged) -> dict[str, Any]:
     """The sessions with an open terminal, the one with the latest event first."""
     states = Sight(gateway.directory, caller.principal.scope).states()
     shown = [
@@ -52,7 +48,7 @@ async def list_(gateway: Gateway, caller: Caller, _: Nothing) -> dict[str, Any]:
         for state in states
         if state.terminal is not None and state.closed is None
     ]
-    return {"terminals": shown, "shells": gateway.settings.shells}
+    return {**page_of("terminals", shown, params), "shells": gateway.settings.shells}
 
 
 @method("terminal.open", "participant", One)

@@ -7,7 +7,7 @@ import msgspec
 
 from trunkline_gateway import signin
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import Paged, Params, method, page_of
 from trunkline_gateway.roles import Role, Scope
 from trunkline_gateway.tokens import TokenRecord
 from trunkline_wire import TrunklineError
@@ -52,14 +52,10 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
     return {"token": token, **_shown(record)}
 
 
-class Nothing(Params, frozen=True, kw_only=True):
-    pass
-
-
-@method("token.list", "owner", Nothing)
-async def list_(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
+@method("token.list", "owner", Paged)
+async def list_(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
     """The tokens that are valid, without what would let one use them."""
-    return {"tokens": [_shown(record) for record in gateway.tokens.list()]}
+    return page_of("tokens", [_shown(record) for record in gateway.tokens.list()], params)
 
 
 class One(Params, frozen=True, kw_only=True):
@@ -102,10 +98,10 @@ async def register(gateway: Gateway, caller: Caller, params: Register) -> dict[s
     return record.shown()
 
 
-@method("device.list", "viewer", Nothing, limited="itself")
-async def devices(gateway: Gateway, caller: Caller, _: Nothing) -> dict[str, Any]:
+@method("device.list", "viewer", Paged, limited="itself")
+async def devices(gateway: Gateway, caller: Caller, params: Paged) -> dict[str, Any]:
     """The caller's devices; an owner sees everybody's."""
-    return {"devices": [device.shown() for device in gateway.devices.seen_by(caller.principal)]}
+    return page_of("devices", [device.shown() for device in gateway.devices.seen_by(caller.principal)], params)
 
 
 class Rename(One, frozen=True, kw_only=True):

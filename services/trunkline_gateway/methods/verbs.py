@@ -20,6 +20,7 @@ _SUMMARIES: Final = {
     "run_command": "Run one of the agent's own slash commands.",
     "rewind": "Put files back to the state before a user message.",
     "compact": "Have the agent summarize the conversation, to make room in its context.",
+    "reset": "Leave the agent's conversation behind: the next prompt begins a new one, in the same session and history.",
     "rename": "Give the session another title.",
     "archive": "Put the session out of the way; nothing of it is lost.",
     "unarchive": "Bring an archived session back.",

@@ -8,40 +8,31 @@ import nats.errors
 
 from trunkline_fold.session import SessionState
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import Paged, Params, method, page_of
 from trunkline_gateway.roles import out_of_scope
 from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError, encode, subjects
 from trunkline_wire.ids import check_id, check_token, workspace_id
 
 ANSWER_S: Final = 25.0
-MAX_LIST: Final = 500
 RECENT: Final = 20
 
 
-class List(Params, frozen=True, kw_only=True):
+class List(Paged, frozen=True, kw_only=True):
     host: str | None = None
     search: str | None = None
-    limit: int = 50
-    offset: int = 0
 
 
 @method("workspace.list", "viewer", List, limited="itself")
 async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
     """The directories that have sessions, the one with the latest event first; `search` is looked for in the path."""
-    if params.limit < 1 or params.offset < 0:
-        raise TrunklineError("bad_params", "limit must be 1 or more, offset 0 or more", field="limit")
     groups: dict[str, list[SessionState]] = {}
     for state in Sight(gateway.directory, caller.principal.scope).states():
         wanted = params.host is None or state.host == params.host
         if state.workspace and wanted and (params.search or "").casefold() in (state.cwd or "").casefold():
             groups.setdefault(state.workspace, []).append(state)
-    page = list(groups.values())[params.offset : params.offset + min(params.limit, MAX_LIST)]
-    return {
-        "workspaces": [_summary(states) for states in page],
-        "total": len(groups),
-        "has_more": params.offset + len(page) < len(groups),
-    }
+    told = page_of("workspaces", list(groups.values()), params)
+    return told | {"workspaces": [_summary(states) for states in told["workspaces"]]}
 
 
 class One(Params, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from trunkline_wire.commands import (
     Native,
     Prompt,
     Rename,
+    Reset,
     Resume,
     Rewind,
     SetMode,
@@ -295,6 +296,24 @@ async def test_verbs_that_the_agent_lacks_are_refused_by_capability(hand: Hand, 
     found = {event.data.command: event.data.error for event in those(events, "command.rejected")}
     assert {command: error.details["capability"] for command, error in found.items()} == wanted
     assert {error.code for error in found.values()} == {"unsupported"}
+
+
+async def test_a_reset_begins_a_new_conversation_in_the_same_session(hand: Hand, run_host: Host) -> None:
+    await run_host()
+    session = await hand.create()
+    await hand.prompt(session, "say one")
+    # It waits for the turn before it, and the prompt behind it waits for it.
+    reset = await hand.command(session, Reset())
+    await hand.prompt(session, "history")
+    events = await hand.has(session, "turn.completed", 2)
+    assert said(events) == ["one", "prompts:1"]
+    assert those(events, "command.finished", command=reset)
+    former, present = (event.data.native_session for event in those(events, "session.initialized"))
+    assert former != present
+    first, second = those(events, "turn.completed")
+    (left,) = those(events, "session.reset", by="tester")
+    assert events.index(first) < events.index(left) < events.index(second)
+    await hand.verify(session)
 
 
 async def test_settings_hold_over_a_restart_of_the_agent(hand: Hand, run_host: Host) -> None:

@@ -25,6 +25,7 @@ from trunkline_wire.session import (
     SessionHandedOver,
     SessionInitialized,
     SessionOptions,
+    SessionReset,
     SessionResumed,
     SessionUpdated,
 )
@@ -217,6 +218,19 @@ def test_tasks_are_merged_and_the_oldest_ended_ones_forgotten() -> None:
     assert len(state.tasks) == 200
     assert state.tasks[0].task == "t0"
     assert state.rest == {"tasks": 1}
+
+
+def test_a_reset_leaves_the_native_session_and_keeps_it_as_an_alias() -> None:
+    log = Log()
+    log.created(options=SessionOptions(model="m", resume_native="nat_0"))
+    log.agent(SessionUpdated(native_session="nat_1", suggestion="s"))
+    log.agent(PlanUpdated(entries=[PlanEntry(content="p", status="pending")]))
+    log.agent(SessionReset(by="ann"))
+    state = folded(log)
+    assert (state.native_session, state.aliases, state.plan, state.suggestion) == (None, ["nat_1"], [], None)
+    assert state.options == SessionOptions(model="m")
+    log.agent(SessionInitialized(capabilities=Capabilities(), native_session="nat_2"))
+    assert folded(log).aliases == ["nat_1", "nat_2"]
 
 
 def test_counts() -> None:

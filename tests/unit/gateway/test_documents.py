@@ -33,7 +33,7 @@ def validator(message: str) -> Draft202012Validator:
 
 
 def test_all_methods_are_messages_and_their_parameters_are_checked() -> None:
-    assert set(ALL) | {"hello", "subscribe", "unsubscribe"} <= set(ASYNC["components"]["messages"])
+    assert set(ALL) | {"hello", "subscribe", "unsubscribe", "session.switch"} <= set(ASYNC["components"]["messages"])
     rename = {"type": "req", "id": 1, "method": "session.rename", "params": {"session": "ses_x", "title": "T"}}
     validator("session.rename").validate(rename)
     assert not validator("session.rename").is_valid({**rename, "params": {"session": "ses_x"}})
