@@ -7,7 +7,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -55,8 +55,9 @@ class Run(msgspec.Struct):
 class Gateway:
     """A running gateway process and the session whose events it hands out."""
 
-    def __init__(self, bus: Bus, process: psutil.Process, url: str, token: str) -> None:
+    def __init__(self, bus: Bus, server: NatsServer, process: psutil.Process, url: str, token: str) -> None:
         self.bus = bus
+        self.server = server
         self.process = process
         self.url = url
         self.token = token
@@ -113,7 +114,8 @@ def cpu(process: psutil.Process) -> float:
 
 
 @asynccontextmanager
-async def gateway(home: Path) -> AsyncGenerator[Gateway]:
+async def gateway(home: Path, *beside: str) -> AsyncGenerator[Gateway]:
+    """A gateway and, `beside` it, other services of the same log."""
     with NatsServer() as server:
         async with Bus.open(BusSettings(url=server.url, name="bench")) as bus:
             await topology.apply(bus.js)
@@ -124,12 +126,17 @@ async def gateway(home: Path) -> AsyncGenerator[Gateway]:
                 "TRUNKLINE_NATS_URL": server.url,
                 "TRUNKLINE_LOG_LEVEL": "error",
             }
-            async with module("trunkline_gateway", "--port", "0", environment=environment) as process:
+            async with AsyncExitStack() as stack:
+                for name in beside:
+                    await stack.enter_async_context(module(f"trunkline_{name}", environment=environment))
+                process = await stack.enter_async_context(
+                    module("trunkline_gateway", "--port", "0", environment=environment)
+                )
                 address = home / "gateway.json"
                 await eventually(address.exists, 30)
                 url = json.loads(address.read_text())["url"]
                 token = (home / "token").read_text().strip()
-                running = Gateway(bus, psutil.Process(process.pid), url, token)
+                running = Gateway(bus, server, psutil.Process(process.pid), url, token)
                 await running.create_session()
                 yield running
 

@@ -72,7 +72,7 @@ def _figures(what: str, values: list[float], *, goal: float | None) -> list[Figu
     ]
 
 
-def _ran(pids: list[int]) -> float:
+def time_run(pids: list[int]) -> float:
     """Milliseconds that the threads of these processes have run so far."""
     threads = [path for pid in pids for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
     return sum(int(path.read_text().split()[0]) for path in threads) / 1e6
@@ -96,10 +96,10 @@ async def _pages(product: Product, client: Client, session: str, events: int) ->
     more = True
     while more:
         where = {} if before is None else {"before": before}
-        ran, begin = _ran(pids), time.perf_counter()
+        ran, begin = time_run(pids), time.perf_counter()
         page = await client.call("session.history", session=session, limit=PAGE, **where)
         wall = (time.perf_counter() - begin) * 1000
-        took.append(Page(wall, _ran(pids) - ran))
+        took.append(Page(wall, time_run(pids) - ran))
         seen += len(page["events"])
         before, more = page["events"][0]["cursor"], page["has_more"]
     if seen != events:

@@ -142,13 +142,13 @@ async def test_what_a_session_is_and_how_it_is_set(rig: Rig) -> None:
     async with await rig.session() as writer, await rig.client() as client:
         writer.append(SessionUpdated(model="small", native_session="nat_1"))
         await rig.settled(writer)
-        await client.call("hello", protocol=1, client="here")
+        me = (await client.call("hello", protocol=1, client="here"))["actor"]
         await client.call("subscribe", session=writer.session)
         await eventually(lambda: rig.running.gateway.presence.of(writer.session))
         info = await client.call("session.info", session=writer.session)
         assert (info["session"], info["adapter"], info["closed"]) == (writer.session, "fake", False)
         assert info["native"] == {"session": "nat_1", "all": ["nat_1"]}
-        assert [one["actor"] for one in info["watching"]] == ["owner"]
+        assert [one["actor"] for one in info["watching"]] == [me]
         assert (info["config"]["model"], info["config"]["choices"]["thinking"][0]) == ("small", "off")
 
         id_ = new_command_id()
