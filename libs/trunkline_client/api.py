@@ -25,6 +25,8 @@ class AdapterMethods(_Methods):
     async def list(
         self,
         *,
+        limit: int | None = None,
+        offset: int | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The adapters, with the hosts that have each.
@@ -34,6 +36,8 @@ class AdapterMethods(_Methods):
         return await self._call(
             "adapter.list",
             within=within,
+            limit=limit,
+            offset=offset,
         )
 
 
@@ -43,6 +47,8 @@ class AgentMethods(_Methods):
     async def list(
         self,
         *,
+        limit: int | None = None,
+        offset: int | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The agents by the names that people call them, each with its ways on this host, the best first.
@@ -52,6 +58,8 @@ class AgentMethods(_Methods):
         return await self._call(
             "agent.list",
             within=within,
+            limit=limit,
+            offset=offset,
         )
 
 
@@ -187,17 +195,21 @@ class AskMethods(_Methods):
     async def list(
         self,
         *,
+        limit: int | None = None,
+        offset: int | None = None,
         session: str | None = None,
         status: Literal["all", "decided", "expired", "lost", "open", "withdrawn"] | None = None,
         within: float = WITHIN,
     ) -> Any:
-        """The asks of one session or of all, open ones by default.
+        """The asks of one session or of all in the order in which they came, open ones by default.
 
         Needs the role `viewer`.
         """
         return await self._call(
             "ask.list",
             within=within,
+            limit=limit,
+            offset=offset,
             session=session,
             status=status,
         )
@@ -281,6 +293,8 @@ class DeviceMethods(_Methods):
     async def list(
         self,
         *,
+        limit: int | None = None,
+        offset: int | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The caller's devices; an owner sees everybody's.
@@ -290,6 +304,8 @@ class DeviceMethods(_Methods):
         return await self._call(
             "device.list",
             within=within,
+            limit=limit,
+            offset=offset,
         )
 
     async def register(
@@ -435,6 +451,8 @@ class ExtensionMethods(_Methods):
     async def list(
         self,
         *,
+        limit: int | None = None,
+        offset: int | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The extensions that answer: their methods, what of them was refused and why, and their own …
@@ -444,6 +462,8 @@ class ExtensionMethods(_Methods):
         return await self._call(
             "extension.list",
             within=within,
+            limit=limit,
+            offset=offset,
         )
 
 
@@ -660,6 +680,34 @@ class SessionMethods(_Methods):
             instructions=instructions,
         )
 
+    async def config(
+        self,
+        *,
+        session: str,
+        model: str | None = None,
+        mode: str | None = None,
+        thinking: Literal["high", "low", "max", "medium", "off"] | None = None,
+        title: str | None = None,
+        id: str | None = None,
+        wait: bool | None = None,
+        within: float = WITHIN,
+    ) -> Any:
+        """How a session is set, and what it may be set to. With values it sets them, each by the command for …
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "session.config",
+            within=within,
+            session=session,
+            model=model,
+            mode=mode,
+            thinking=thinking,
+            title=title,
+            id=id,
+            wait=wait,
+        )
+
     async def create(
         self,
         *,
@@ -720,9 +768,10 @@ class SessionMethods(_Methods):
         self,
         *,
         session: str,
+        messages: int | None = None,
         within: float = WITHIN,
     ) -> Any:
-        """A session's state as of the log's end, and its asks.
+        """A session as of the log's end: its state, its asks, the latest messages as events, and what is …
 
         Needs the role `viewer`.
         """
@@ -730,6 +779,7 @@ class SessionMethods(_Methods):
             "session.get",
             within=within,
             session=session,
+            messages=messages,
         )
 
     async def hand_over(
@@ -763,6 +813,7 @@ class SessionMethods(_Methods):
         before: str | None = None,
         after: str | None = None,
         limit: int | None = None,
+        join: bool | None = None,
         within: float = WITHIN,
     ) -> Any:
         """Events in order: the latest ones, or those just `before` or just `after` the cursor of an event.
@@ -776,6 +827,23 @@ class SessionMethods(_Methods):
             before=before,
             after=after,
             limit=limit,
+            join=join,
+        )
+
+    async def info(
+        self,
+        *,
+        session: str,
+        within: float = WITHIN,
+    ) -> Any:
+        """What a session is and can do, without what was said in it, and who watches it now.
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "session.info",
+            within=within,
+            session=session,
         )
 
     async def interrupt(
@@ -930,6 +998,26 @@ class SessionMethods(_Methods):
             id=id or new_command_id(),
             wait=wait,
             title=title,
+        )
+
+    async def reset(
+        self,
+        *,
+        session: str,
+        id: str | None = None,
+        wait: bool | None = None,
+        within: float = WITHIN,
+    ) -> Any:
+        """Leave the agent's conversation behind: the next prompt begins a new one, in the same session and …
+
+        Needs the role `participant`.
+        """
+        return await self._call(
+            "session.reset",
+            within=within,
+            session=session,
+            id=id,
+            wait=wait,
         )
 
     async def resume(
@@ -1157,6 +1245,8 @@ class TerminalMethods(_Methods):
     async def list(
         self,
         *,
+        limit: int | None = None,
+        offset: int | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The sessions with an open terminal, the one with the latest event first.
@@ -1166,6 +1256,8 @@ class TerminalMethods(_Methods):
         return await self._call(
             "terminal.list",
             within=within,
+            limit=limit,
+            offset=offset,
         )
 
     async def open(
@@ -1313,6 +1405,8 @@ class TokenMethods(_Methods):
     async def list(
         self,
         *,
+        limit: int | None = None,
+        offset: int | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The tokens that are valid, without what would let one use them.
@@ -1322,6 +1416,8 @@ class TokenMethods(_Methods):
         return await self._call(
             "token.list",
             within=within,
+            limit=limit,
+            offset=offset,
         )
 
     async def revoke(
@@ -1373,6 +1469,8 @@ class WorkerMethods(_Methods):
     async def list(
         self,
         *,
+        limit: int | None = None,
+        offset: int | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The living workers, with the adapters of each.
@@ -1382,6 +1480,8 @@ class WorkerMethods(_Methods):
         return await self._call(
             "worker.list",
             within=within,
+            limit=limit,
+            offset=offset,
         )
 
 
@@ -1425,10 +1525,10 @@ class WorkspaceMethods(_Methods):
     async def list(
         self,
         *,
-        host: str | None = None,
-        search: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
+        host: str | None = None,
+        search: str | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The directories that have sessions, the one with the latest event first; `search` is looked for in …
@@ -1438,10 +1538,10 @@ class WorkspaceMethods(_Methods):
         return await self._call(
             "workspace.list",
             within=within,
-            host=host,
-            search=search,
             limit=limit,
             offset=offset,
+            host=host,
+            search=search,
         )
 
 

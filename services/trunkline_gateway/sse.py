@@ -111,6 +111,8 @@ def _parameters(request: web.Request) -> dict[str, Any]:
         if query["deltas"] not in ("true", "false", "1", "0"):
             raise TrunklineError("bad_params", "deltas is `true` or `false`", field="deltas")
         found["deltas"] = query["deltas"] in ("true", "1")
+    if query.get("messages", "").isdecimal():
+        found["messages"] = int(query["messages"])
     last = request.headers.get("Last-Event-ID")
     if last:
         found["cursor"] = last

@@ -12,9 +12,11 @@ from nats.aio.client import Client
 from rich.console import Console
 from tests.bench import (
     appends,
+    crowd,
     fanout,
     histories,
     idle,
+    lengthy,
     pipeline,
     projecting,
     reading,
@@ -76,6 +78,8 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "terminal": lambda: once(terminal.measure),
     "teams": lambda: once(teams.measure),
     "histories": lambda: once(histories.measure),
+    "lengthy": lambda: once(lengthy.measure),
+    "crowd": lambda: once(crowd.measure),
 }
 
 ON_REQUEST = {"replay-full"}

@@ -1,17 +1,19 @@
 """The limit for the fan-out: plain aiohttp that sends the same message to every connection, one after the other.
 
 Prints its port; for each line `<count> <size>` on its input it sends that many messages of that many bytes, the last one
-with the mark in it, and prints `done`.
+with the mark in it, and prints `done`. With a third number it waits so many seconds after each, and they say when they were made.
 """
 
 import asyncio
 import json
 import sys
+import time
 
 import uvloop
 from aiohttp import web
 
 MARK = b"the last one"
+GROUPS = 20
 
 
 async def connections() -> list[web.WebSocketResponse]:
@@ -39,13 +41,29 @@ async def connections() -> list[web.WebSocketResponse]:
 async def serve() -> None:
     clients = await connections()
     while line := await asyncio.to_thread(sys.stdin.readline):
-        count, size = map(int, line.split())
+        count, size, *every = line.split()
+        if every:
+            await pace(clients, int(count), int(size), float(every[0]))
+            continue
+        count, size = int(count), int(size)
         message = b"x" * size
         for number in range(count):
             body = message if number < count - 1 else message[: -len(MARK)] + MARK
             for ws in clients:
                 await ws.send_bytes(body)
         say("done")
+
+
+async def pace(clients: list[web.WebSocketResponse], count: int, size: int, every: float) -> None:
+    """Each message to a twentieth of the clients at a time, so that as many go at once as watch one session of twenty."""
+    groups = [clients[number::GROUPS] for number in range(GROUPS)]
+    for _ in range(count):
+        for group in groups:
+            body = f"at={time.time_ns()}; ".encode().ljust(size, b"x")
+            for ws in group:
+                await ws.send_bytes(body)
+            await asyncio.sleep(every / GROUPS)
+    say("done")
 
 
 def say(line: str) -> None:

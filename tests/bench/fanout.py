@@ -66,11 +66,14 @@ class Gateway:
         self.frame = 0
         """Bytes of a frame's payload, about."""
 
-    async def create_session(self) -> None:
+    async def new_session(self, session: str | None = None) -> str:
+        """A session with its first event; its id."""
+        session = session or new_session_id()
         created = SessionCreated(adapter="bench", cwd="/", host=new_host_id(), workspace="ws_" + "0" * 32)
         worker, agent = new_worker_id(), AgentRef(adapter="bench")
-        writer = await SessionWriter.create(self.bus, created, session=self.session, worker=worker, agent=agent)
+        writer = await SessionWriter.create(self.bus, created, session=session, worker=worker, agent=agent)
         await writer.close()
+        return session
 
     async def fill(self, count: int) -> None:
         """Put events into the log, quicker than an agent could: not one behind the other."""
@@ -120,25 +123,40 @@ async def gateway(home: Path, *beside: str) -> AsyncGenerator[Gateway]:
         async with Bus.open(BusSettings(url=server.url, name="bench")) as bus:
             await topology.apply(bus.js)
             await bus.read_log_id()
-            environment = {
-                "PATH": os.environ["PATH"],
-                "TRUNKLINE_HOME": str(home),
-                "TRUNKLINE_NATS_URL": server.url,
-                "TRUNKLINE_LOG_LEVEL": "error",
-            }
+            environment = _environment(home, server)
             async with AsyncExitStack() as stack:
                 for name in beside:
                     await stack.enter_async_context(module(f"trunkline_{name}", environment=environment))
                 process = await stack.enter_async_context(
                     module("trunkline_gateway", "--port", "0", environment=environment)
                 )
-                address = home / "gateway.json"
-                await eventually(address.exists, 30)
-                url = json.loads(address.read_text())["url"]
-                token = (home / "token").read_text().strip()
-                running = Gateway(bus, server, psutil.Process(process.pid), url, token)
-                await running.create_session()
+                running = await _answering(bus, server, process.pid, home)
+                await running.new_session(running.session)
                 yield running
+
+
+@asynccontextmanager
+async def another(first: Gateway, home: Path) -> AsyncGenerator[Gateway]:
+    """A second gateway on the log of the first, in a home of its own."""
+    environment = _environment(home, first.server)
+    async with module("trunkline_gateway", "--port", "0", environment=environment) as process:
+        yield await _answering(first.bus, first.server, process.pid, home)
+
+
+def _environment(home: Path, server: NatsServer) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "TRUNKLINE_HOME": str(home),
+        "TRUNKLINE_NATS_URL": server.url,
+        "TRUNKLINE_LOG_LEVEL": "error",
+    }
+
+
+async def _answering(bus: Bus, server: NatsServer, pid: int, home: Path) -> Gateway:
+    address = home / "gateway.json"
+    await eventually(address.exists, 30)
+    url = json.loads(address.read_text())["url"]
+    return Gateway(bus, server, psutil.Process(pid), url, (home / "token").read_text().strip())
 
 
 async def plain(count: int, size: int, number: int) -> Run:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 _KEPT = 1024
@@ -30,6 +30,10 @@ class Counter(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the protocol's signature
         return self._view
+
+    def received(self, nbytes: int) -> memoryview:
+        """The bytes of this read."""
+        return self._view[:nbytes]
 
     def buffer_updated(self, nbytes: int) -> None:
         self.bytes += nbytes
@@ -57,12 +61,15 @@ class Counter(asyncio.BufferedProtocol):
         self.transport.write(b"\x81" + size + bytes(4) + body)
 
 
-async def connect(url: str, headers: Sequence[str] = ()) -> Counter:
+C = TypeVar("C", bound=Counter)
+
+
+async def connect(url: str, headers: Sequence[str] = (), *, kind: type[C] = Counter) -> C:
     """A WebSocket connection to `<url>/ws`; `url` begins with http."""
     where = urlsplit(url)
     assert where.hostname is not None
     assert where.port is not None
-    _, counter = await asyncio.get_running_loop().create_connection(Counter, where.hostname, where.port)
+    _, counter = await asyncio.get_running_loop().create_connection(kind, where.hostname, where.port)
     lines = [
         "GET /ws HTTP/1.1",
         f"Host: {where.netloc}",
@@ -80,12 +87,14 @@ async def connect(url: str, headers: Sequence[str] = ()) -> Counter:
 
 
 @asynccontextmanager
-async def subscribed(url: str, token: str, session: str, count: int) -> AsyncGenerator[list[Counter]]:
+async def subscribed(
+    url: str, token: str, session: str, count: int, *, kind: type[C] = Counter
+) -> AsyncGenerator[list[C]]:
     """That many clients of a gateway, each subscribed to the session from now on."""
-    counters: list[Counter] = []
+    counters: list[C] = []
     try:
         for _ in range(count):
-            counter = await connect(url, [f"Authorization: Bearer {token}"])
+            counter = await connect(url, [f"Authorization: Bearer {token}"], kind=kind)
             counters.append(counter)
             answered = counter.expect(b'"type":"res"')
             counter.send({"type": "req", "id": 1, "method": "hello", "params": {"protocol": 1}})
@@ -99,7 +108,7 @@ async def subscribed(url: str, token: str, session: str, count: int) -> AsyncGen
         close(counters)
 
 
-def close(counters: list[Counter]) -> None:
+def close(counters: Sequence[Counter]) -> None:
     for counter in counters:
         if counter.transport is not None:
             counter.transport.abort()

@@ -58,6 +58,9 @@ async def test_events_over_sse_and_resumed_by_last_event_id(rig: Rig, http: aioh
             events = Sse(answer)
             await events.next()
             assert json.loads((await events.next())["data"])["seq"] == 5
+        async with http.get(f"{path}&messages=1") as answer:
+            snapshot = json.loads((await Sse(answer).next())["data"])["snapshot"]
+            assert [one["event"]["seq"] for one in snapshot["messages"]] == [4]  # the second prompt
         # whoever wants more than before has missed the prompt, seq 2
         async with http.get(path, headers=last) as answer:
             events = Sse(answer)

@@ -151,10 +151,10 @@ async def test_what_a_session_is_and_how_it_is_set(rig: Rig) -> None:
         assert [one["actor"] for one in info["watching"]] == [me]
         assert (info["config"]["model"], info["config"]["choices"]["thinking"][0]) == ("small", "off")
 
-        id_ = new_command_id()
-        for _ in range(2):
-            told = await client.call("session.config", session=writer.session, model="large", title="T", id=id_)
-            assert set(told["commands"]) == {"model", "title"}
+        wanted: dict[str, Any] = {"session": writer.session, "model": "large", "title": "T", "id": new_command_id()}
+        told = await client.call("session.config", **wanted)
+        assert set(told["commands"]) == {"model", "title"}
+        assert (await client.call("session.config", **wanted))["commands"].keys() == told["commands"].keys()
         sent = await rig.commands(writer.session)
         assert {(command.id, command.args) for _, command in sent} == {
             (told["commands"]["model"]["command"], SetModel(model="large")),
@@ -165,7 +165,11 @@ async def test_what_a_session_is_and_how_it_is_set(rig: Rig) -> None:
 
 async def test_setting_needs_the_right_to_all_of_it(rig: Rig) -> None:
     async with await rig.session() as writer, await rig.client() as owner:
-        for role, wanted in (("viewer", {"model": "m"}), ("participant", {"model": "m", "mode": "yolo"})):
+        table: list[tuple[str, dict[str, Any]]] = [
+            ("viewer", {"model": "m"}),
+            ("participant", {"model": "m", "mode": "yolo"}),
+        ]
+        for role, wanted in table:
             made = await owner.call("token.create", actor="guest", role=role)
             async with await rig.client(token=made["token"]) as guest:
                 await guest.call("session.config", session=writer.session)

@@ -1,17 +1,16 @@
-"""Failures from the field, each with its right outcome. What stands elsewhere is listed here, so that each can be found by its number.
+"""Failures from the field, by their numbers, each with its right outcome. What is tested elsewhere:
 
-1  resume over 20,000 deltas and a new gateway          tests/chaos/cursor/test_scenario_1.py
-2  a cut path, two answers                              tests/chaos/cursor/test_scenario_2.py
-3  the adapter is killed, its agent has children        tests/chaos/orphans/test_mcp_children.py
-4  lines of up to 64 MB                                 tests/unit/agentkit/test_framing.py, tests/chaos/ground/test_oversized.py
-5  messages that nobody knows                           tests/contract (`libs/trunkline_agentkit/contract/trouble.py`)
-6  the agent's session id changes                       tests/unit/fold/test_session_state.py, tests/contract
-7  usage counted once                                   tests/unit/fold/test_usage.py
-8  other origins, wrong hosts, tokens in URLs, roles    here, `strangers_are_refused`
-9  secrets                                              here, `secrets_are_used` and what follows it
-10 a background task starts a turn                      tests/unit/fold/test_status.py, tests/contract
-11 a model API that fails for minutes                   tests/unit/fold/test_status.py, tests/live/test_trouble.py
-12 a history of 16,000 events and 50 MB                 here, the last one
+1   resume over 20,000 deltas and a new gateway    tests/chaos/cursor/test_scenario_1.py
+2   a cut path, two answers                        tests/chaos/cursor/test_scenario_2.py
+3   a killed adapter, an agent with children       tests/chaos/orphans/test_mcp_children.py
+4   lines of up to 64 MB                           tests/unit/agentkit/test_framing.py, tests/unit/claude/test_scenarios.py
+5   messages that nobody knows                     libs/trunkline_agentkit/contract/trouble.py, for every adapter
+6   the agent's session id changes                 tests/unit/claude/test_scenarios.py
+7   usage is counted once                          tests/unit/claude/test_scenarios.py, tests/unit/fold/test_usage.py
+10  a background task starts a turn                tests/unit/claude/test_scenarios.py
+11  a model API that fails for minutes             tests/unit/claude/test_scenarios.py, tests/live/test_trouble.py
+
+Here are 8 (other origins, wrong hosts, tokens in URLs, roles), 9 (secrets) and 12 (a history of 16,000 events and 50 MB).
 """
 
 import json

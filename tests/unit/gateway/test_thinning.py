@@ -1,10 +1,9 @@
 """A client that reads slowly gets fewer deltas, every fact, and the same text: for any course of things."""
 
 import asyncio
-import contextlib
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -69,6 +68,10 @@ class Slow:
             self.model.feed(message)
 
 
+def _no_snapshot(channel: Channel) -> dict[str, Any]:
+    raise AssertionError(f"the log of {channel.session} does not go back")
+
+
 class Course:
     """An agent that writes, with a subscription of a slow client to it: the real channel, outbox and subscription."""
 
@@ -86,7 +89,7 @@ class Course:
             cursors,
             self.outbox,
             WsFrames("sub_1"),
-            lambda _: {},
+            _no_snapshot,
             patterns=Patterns(("*",)),
             deltas=True,
             seen=0,
@@ -132,8 +135,8 @@ class Course:
         subject = subjects.event(SESSION, "agent.fact")
         return make(subjects.EVENTS, sequence, subject, headers, encode(event), 0)
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> Any:
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
         tasks = [asyncio.create_task(self.outbox.run()), asyncio.create_task(self.subscription.run())]
         await asyncio.sleep(0)
         try:
@@ -161,7 +164,7 @@ class Course:
 
 
 @contextmanager
-def small_queues() -> Iterator[None]:
+def small_queues() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(outboxes, "THIN_FRAMES", 3)
         patch.setattr(outboxes, "MAX_FRAMES", 8)
@@ -184,7 +187,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps)
 def test_facts_once_and_in_order_and_texts_complete(course: list[tuple[str, ...]]) -> None:
     with small_queues():
