@@ -32,7 +32,7 @@ from trunkline_agentkit.sweep import marked
 from trunkline_fold.session import fold_session, initial
 from trunkline_wire import Event, timestamp
 from trunkline_wire.blocks import TextBlock, join_text
-from trunkline_wire.commands import Close, HandOver
+from trunkline_wire.commands import Close, HandOver, Reset
 from trunkline_wire.ids import item_id
 from trunkline_wire.turn import MessageAssistant, MessageUser, TurnCompleted, TurnStarted
 
@@ -126,6 +126,11 @@ async def test_there_and_back_again(hand: Hand, run_host: Host, two_faced: TwoFa
     await hand.has(session, "session.resumed", how="adopted")
     two_faced.says("user", "typed by hand")
     two_faced.says("assistant", "heard")
+
+    # The terminal has the conversation: nobody can take it out of there.
+    reset = await hand.command(session, Reset())
+    events = await hand.has(session, "command.failed", command=reset)
+    assert those(events, "command.failed", command=reset)[0].data.error.code == "unsupported"
 
     back = await hand.command(session, HandOver(to="structured"))
     await hand.has(session, "command.finished", command=back)
