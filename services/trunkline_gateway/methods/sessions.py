@@ -90,7 +90,10 @@ async def get(gateway: Gateway, _: Caller, params: Get) -> dict[str, Any]:
         channel = None if state.turn is None else await stack.enter_async_context(gateway.hub.channel(params.session))
         # All of one moment: no await in between.
         position, asks = gateway.directory.position, list(gateway.directory.asks(params.session))
-        state, blocks = gateway.directory.states[params.session], [] if channel is None else channel.blocks.open()
+        state, blocks = (
+            gateway.directory.states.get(params.session, state),
+            [] if channel is None else channel.blocks.open(),
+        )
     messages = await latest_messages(gateway, params.session, params.messages, until=position)
     return {"state": state, "asks": asks, "messages": messages, "blocks": blocks}
 
