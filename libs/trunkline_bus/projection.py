@@ -8,7 +8,7 @@ import asyncio
 import collections
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -257,9 +257,11 @@ class Projection(Generic[S]):
         cell = self._cells[key]
         while True:
             self._cells.settle(key)
+            # Of one moment: folding goes on meanwhile, and no document may name a part that is not stored.
+            document, parts = self._cells.document(cell), self._view.attachments(cell.state)
             try:
-                names = await self._write_attachments(key)
-                raw = await self._blobs.shrink_value(self._cells.document(cell), self._fits)
+                names = await self._write_attachments(key, parts)
+                raw = await self._blobs.shrink_value(document, self._fits)
                 revision = await kv.update(self._bus, self._view.bucket, self._key(key), raw, revision=cell.revision)
             except TrunklineError as error:
                 if error.code == "too_large":
@@ -279,8 +281,7 @@ class Projection(Generic[S]):
             if not self._cells.meet(key, entry.value if entry else None, entry.revision if entry else 0):
                 return
 
-    async def _write_attachments(self, key: str) -> set[str]:
-        parts = self._view.attachments(self._cells[key].state)
+    async def _write_attachments(self, key: str, parts: Sequence[tuple[str, bytes]]) -> set[str]:
         for name, value in parts:
             await kv.put(self._bus, self._view.bucket, self._key(key, name), value)
             self._recent_parts.append((asyncio.get_running_loop().time(), self._key(key, name), value))

@@ -8,9 +8,9 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from trunkline_bus import direct, kv, mirror, topology
+from trunkline_bus import direct, kv, mirror, pages, topology
 from trunkline_bus.connection import Bus
-from trunkline_bus.pages import Index
+from trunkline_bus.pages import Index, decode_index
 from trunkline_bus.places import Place
 from trunkline_bus.projection import Projection
 from trunkline_bus.reader import read
@@ -121,6 +121,40 @@ async def test_killed_at_every_write(bus: Bus, monkeypatch: pytest.MonkeyPatch, 
     async with running(*projections):
         await caught_up(bus, *projections)
     await assert_replay_equals_live(bus)
+
+
+async def test_a_document_names_no_part_that_is_not_stored(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events are folded while a chunk is on its way: the document beside it holds none of them."""
+    put, update = kv.put, kv.update
+    session, projection = new_session_id(), Projection(bus, PagesView(), "projector")
+    documents: list[Index] = []
+
+    async def slow(bus: Bus, bucket: str, key: str, value: bytes) -> object:
+        if key.endswith(f"{session}.0"):
+            await live(bus, session, 1, first=2)
+            end = await direct.end(bus, subjects.EVENTS)
+            await eventually(lambda: projection.position >= end)
+        return await put(bus, bucket, key, value)
+
+    async def watched(bus: Bus, bucket: str, key: str, raw: bytes, *, revision: int) -> int | None:
+        made = await update(bus, bucket, key, raw, revision=revision)
+        if key.endswith(session):
+            index = decode_index(bytes(decode_document(raw).state))
+            documents.append(index)
+            for number in range(len(index.firsts)):
+                assert await kv.get(bus, bucket, f"{key}.{number}") is not None, f"chunk {number} is not stored"
+        return made
+
+    monkeypatch.setattr(pages, "CHUNK", 8)
+    monkeypatch.setattr(kv, "put", slow)
+    monkeypatch.setattr(kv, "update", watched)
+    await store(bus, new_session_id(), created(), seq=1, epoch=1)
+    async with running(projection) as tasks:
+        await caught_up(bus, projection)
+        await live(bus, session, 1)
+        await eventually(lambda: bool(documents and documents[-1].total == 16) or tasks[0].done())
+        assert not tasks[0].done(), tasks[0].exception()
+    assert [len(index.firsts) for index in documents][-1] == 2
 
 
 async def test_two_replicas_at_once_change_nothing(bus: Bus) -> None:
