@@ -114,6 +114,19 @@ GRANTS: Final[dict[str, Grants]] = {
         subscribe=_DISCOVERY,
         answers=True,
     ),
+    "teams": Grants(
+        publish=(
+            subjects.ALL_TEAM_EVENTS,
+            *_DEAD_LETTERS,
+            *writes_buckets(subjects.KV_TEAMS, *_OF_PROJECTIONS),
+            *_WRITES_BLOBS,
+            *_READS_LOG,
+            *reads(subjects.OBSERVED),
+            *reads_buckets(subjects.KV_TEAMS, *_OF_PROJECTIONS),
+        ),
+        subscribe=_DISCOVERY,
+        answers=True,
+    ),
     "permissions": Grants(
         publish=(
             subjects.ALL_PERMISSIONS,

@@ -7,7 +7,7 @@ from trunkline_bus.append import Conflict, store
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.connection import Bus
 from trunkline_bus.outcome import Message
-from trunkline_wire import Data, Source, TrunklineError, encode, make_event, subjects, timestamp
+from trunkline_wire import Data, Event, Source, TrunklineError, encode, make_event, subjects, timestamp
 from trunkline_wire.events import PERMISSION_EVENTS, TEAM_EVENTS
 from trunkline_wire.subjects import Channel
 
@@ -41,10 +41,15 @@ class DerivedWriter:
         stored and another followed at once: the fold then shows it.
         Raises TrunklineError `bad_event` for a payload of another channel, and what `append.store` raises.
         """
+        event = make_event(data, session=session, time=timestamp(), src=src, cause=cause, source=source)
+        return await self.append_event(channel, event, expected=expected)
+
+    async def append_event(self, channel: Channel, event: Event, *, expected: int) -> int | None:
+        """As `append`, for an event that is made already: one with an id of its source is stored once, whoever makes it."""
+        data = event.data
         if _CHANNELS.get(type(data)) != channel:
             raise TrunklineError("bad_event", f"{self._service!r} may not write a {data.TYPE!r} to {channel!r}")
-        event = make_event(data, session=session, time=timestamp(), src=src, cause=cause, source=source)
-        subject = subjects.event(session, channel)
+        subject = subjects.event(event.session, channel)
         message = Message(
             subject=subject,
             filter=subject,

@@ -131,6 +131,15 @@ PERMISSION_LOST_APPENDS: Final = Counter(
     "trunkline_permission_lost_appends_total", "Decisions that another replica was quicker to append."
 )
 PERMISSION_OPEN_ASKS: Final = Gauge("trunkline_permission_open_asks", "Asks that wait for a decision.")
+TEAM_CAVEATS: Final = Counter(
+    "trunkline_team_caveats_total",
+    "What was odd in what agents tell of their teams, by kind (drift, late_call …).",
+    ["code"],
+)
+TEAM_LOST_APPENDS: Final = Counter(
+    "trunkline_team_lost_appends_total", "Team events that another replica was quicker to append."
+)
+TEAMS: Final = Gauge("trunkline_teams", "Teams that have not ended.")
 LOG_FILL: Final = Gauge(
     "trunkline_log_fill_ratio", "Share of the log's max_bytes in use, 0 to 1, as a process that writes sees it."
 )

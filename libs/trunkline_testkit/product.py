@@ -266,7 +266,7 @@ class Product:
         return []
 
     def find(self, service: str) -> psutil.Process | None:
-        """The running process of a service: `nats-server`, `gateway`, `projector`, `permissions`, `adapters`."""
+        """The running process of a service: `nats-server`, `gateway`, `projector`, `permissions`, `teams`, `adapters`."""
         wanted = "nats-server" if service == "nats-server" else f"trunkline_{service}"
         for process in self.processes():
             with contextlib.suppress(psutil.Error):

@@ -36,6 +36,7 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "session_exists": ErrorCode(_S.CONFLICT, "A session of this id exists already."),
     "session_closed": ErrorCode(_S.CONFLICT, "The session is closed; `resume` reopens it."),
     "no_worker": ErrorCode(_S.SERVICE_UNAVAILABLE, "No worker took the session within 30 s."),
+    "unknown_team": ErrorCode(_S.NOT_FOUND, "No team of this name is seen, or more than one."),
     "unknown_adapter": ErrorCode(_S.NOT_FOUND, "No adapter of this name is installed."),
     "agent_not_found": ErrorCode(_S.FAILED_DEPENDENCY, "The agent's program is not installed."),
     "agent_failed": ErrorCode(_S.BAD_GATEWAY, "The agent's program ended or answered with an error."),

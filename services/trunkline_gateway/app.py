@@ -19,6 +19,7 @@ from trunkline_bus.requests import Requests
 from trunkline_gateway import api, links, signin
 from trunkline_gateway.access import Access
 from trunkline_gateway.audit import Audit
+from trunkline_gateway.boards import Boards
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.devices import Devices
 from trunkline_gateway.directory import Directory
@@ -77,13 +78,13 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
         Workers(bus),
         Audit(requests),
     )
-    presence, terminals, extensions = Presence(bus), Terminals(bus), Extensions(bus)
+    presence, terminals, extensions, boards = Presence(bus), Terminals(bus), Extensions(bus), Boards(bus)
     watched = (tokens.records, devices.records, workers.records, presence.records)
     bus.capacity.watch(bus.js_read)
     async with AsyncExitStack() as stack:
-        parts = Parts([part.run() for part in (directory, audit, terminals, extensions, *watched)])
+        parts = Parts([part.run() for part in (directory, audit, boards, terminals, extensions, *watched)])
         stack.push_async_callback(parts.stop)
-        for ready in (directory.ready, *(records.ready for records in watched)):
+        for ready in (directory.ready, boards.ready, *(records.ready for records in watched)):
             await _first(ready.wait(), parts.failed())
         await tokens.ensure_owner(settings.home / "token")
         await tokens.forget_expired()
@@ -95,6 +96,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             version=version(),
             host=host,
             directory=directory,
+            boards=boards,
             hub=Hub(bus, directory, cursors),
             cursors=cursors,
             tokens=tokens,

@@ -5,6 +5,7 @@ import msgspec
 from trunkline_bus.connection import Bus
 from trunkline_bus.requests import Requests
 from trunkline_gateway.audit import Audit
+from trunkline_gateway.boards import Boards
 from trunkline_gateway.cursors import Cursors
 from trunkline_gateway.devices import Devices
 from trunkline_gateway.directory import Directory
@@ -27,6 +28,7 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     host: str
     directory: Directory
+    boards: Boards
     hub: Hub
     cursors: Cursors
     tokens: Tokens

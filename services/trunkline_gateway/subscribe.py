@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from trunkline_bus.cursor import Gap
+from trunkline_gateway.boards import TeamSight
 from trunkline_gateway.cursors import position, scope
 from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.outbox import Outbox
@@ -18,13 +19,15 @@ from trunkline_gateway.roles import EVERYTHING, Principal
 from trunkline_gateway.sight import Sight, require_sight
 from trunkline_gateway.snapshot import MESSAGES, check_count, latest_messages, make_snapshot
 from trunkline_gateway.subscription import Renders, Subscription
+from trunkline_wire import TrunklineError
 from trunkline_wire.ids import check_id
 
 
 class Subscribe(Params, frozen=True, kw_only=True):
-    """`session` absent: all sessions. A `cursor` wins over `from`."""
+    """`session` absent: all sessions, or with `team` those of its lead and its members. A `cursor` wins over `from`."""
 
     session: str | None = None
+    team: str | None = None
     patterns: tuple[str, ...] = ("*",)
     cursor: str | None = None
     start: Literal["start", "now", "snapshot"] = msgspec.field(name="from", default="snapshot")
@@ -64,11 +67,13 @@ async def open_subscription(
     """Join the channel (until `stack` is closed) and find where to begin.
 
     `renderer` gets what binds cursors to the patterns and the principal's scope, None where that is everything.
-    Raises TrunklineError `unknown_session`, `forbidden`, `bad_cursor`, `bad_params`, `log_unavailable`.
+    Raises TrunklineError `unknown_session`, `unknown_team`, `forbidden`, `bad_cursor`, `bad_params`, `log_unavailable`.
     """
     patterns = Patterns(params.patterns)
     check_count(params.messages)
     session = params.session
+    if session is not None and params.team is not None:
+        raise TrunklineError("bad_params", "give either `session` or `team`", field="team")
     cursor = None if params.cursor is None else gateway.cursors.read(params.cursor)
     if session is not None:
         check_id(session, "ses")
@@ -77,8 +82,12 @@ async def open_subscription(
     channel = await stack.enter_async_context(gateway.hub.channel(session))
     # Who may see a session sees all of it.
     sees = principal.scope if session is None else EVERYTHING
-    sight = Sight(gateway.directory, sees)
-    bound = scope(session, patterns.scope, sees.rights)
+    sight, rights = Sight(gateway.directory, sees), sees.rights
+    if params.team is not None:
+        found = gateway.boards.find(gateway.directory, sees, params.team)
+        sight = TeamSight(gateway.boards, gateway.directory, sees, found)
+        rights = f"{rights} {found.id}"
+    bound = scope(session, patterns.scope, rights)
     narrow = None if bound == scope(session) else partial(_narrowed, gateway, bound)
     lives, gap = channel.lives, None
     if cursor is not None:
@@ -112,7 +121,7 @@ async def open_subscription(
         seen=seen,
         deltas_seen=deltas_seen,
         narrow=narrow,
-        sight=None if sees.whole else sight,
+        sight=None if sees.whole and params.team is None else sight,
         lives=lives,
     )
     if snapshot is not None and session is not None:

@@ -5,10 +5,10 @@ import asyncio
 from trunkline_bus.connection import Bus
 from trunkline_bus.feed import Feed
 from trunkline_bus.projection import Projection
+from trunkline_bus.shifts import Role, take_shifts
 from trunkline_bus.tasks import end
 from trunkline_projector.histories import PagesView
 from trunkline_projector.sessions import SessionsView
-from trunkline_projector.shifts import Role, take_shifts
 from trunkline_projector.workspaces import Workspaces
 from trunkline_service import Service, Settings
 from trunkline_wire import subjects

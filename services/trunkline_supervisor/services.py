@@ -28,6 +28,7 @@ class Service(msgspec.Struct, frozen=True):
 SERVICES: Final = (
     Service("projector", "projector"),
     Service("permissions", "permissions"),
+    Service("teams", "teams"),
     Service("gateway", "gateway"),
     Service("adapters", "worker"),
 )

@@ -42,7 +42,7 @@ def test_every_adapter_has_the_same_files() -> None:
         assert not missing, f"{adapter.name} lacks {missing}"
 
 
-@pytest.mark.parametrize("name", ["projector", "permissions", "gateway", "adapters", "supervisor"])
+@pytest.mark.parametrize("name", ["projector", "permissions", "teams", "gateway", "adapters", "supervisor"])
 def test_services_have_the_same_shape(name: str) -> None:
     folder = ROOT / f"services/trunkline_{name}"
     assert {"__main__.py", "app.py"} <= {p.name for p in folder.iterdir()}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from trunkline_testkit.nats import NatsServer
 
-Service = Literal["adapters", "projector", "permissions", "gateway"]
+Service = Literal["adapters", "projector", "permissions", "teams", "gateway"]
 SERVICES: Final[tuple[Service, ...]] = ("adapters", "projector", "permissions", "gateway")
 
 READY_WITHIN: Final = 30.0

@@ -61,7 +61,7 @@ def up_flags(options: Mapping[str, Any]) -> list[str]:
 def up(**options: object) -> None:
     """Start Trunkline on this machine and keep it running until Ctrl-C.
 
-    Starts a nats-server, creates the log, and runs the services: projector, permissions, gateway, adapters. Whatever
+    Starts a nats-server, creates the log, and runs the services: projector, permissions, teams, gateway, adapters. Whatever
     dies is started again. Logs are in the state directory's logs/. `trunkline daemon start` does the same in the background.
     """
     sys.stdout.flush()

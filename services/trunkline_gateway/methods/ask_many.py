@@ -20,7 +20,8 @@ AT_ONCE: Final = 16
 
 
 class AnswerMany(Params, frozen=True, kw_only=True):
-    """Which asks: a list, or filters, all of which must fit; `all` for every open permission. A session has its lanes with it.
+    """Which asks: a list, or filters, all of which must fit; `all` for every open permission. A session has its lanes with it,
+    a team its lead and all its members.
 
     `tool` is a glob on the tool's name, `command` one on its command line: to allow it is read narrowly, to deny widely,
     as a policy's is. With `dry_run` nothing is answered. `id` makes a repetition harmless.
@@ -29,6 +30,7 @@ class AnswerMany(Params, frozen=True, kw_only=True):
     behaviour: Literal["allow", "deny"]
     asks: list[str] | None = None
     session: str | None = None
+    team: str | None = None
     workspace: str | None = None
     tool: str | None = None
     kind: ToolKind | None = None
@@ -63,15 +65,18 @@ async def answer_many(gateway: Gateway, caller: Caller, params: AnswerMany) -> d
 
 def _chosen(gateway: Gateway, caller: Caller, params: AnswerMany) -> list[AskRecord]:
     sight = Sight(gateway.directory, caller.principal.scope)
-    filters = (params.session, params.workspace, params.tool, params.kind, params.command)
+    filters = (params.session, params.team, params.workspace, params.tool, params.kind, params.command)
     if params.asks is None and not params.all and all(one is None for one in filters):
         raise TrunklineError(
-            "bad_params", "say which asks: `asks`, `session`, `workspace`, `tool`, `kind`, `command`, or `all`"
+            "bad_params", "say which asks: `asks`, `session`, `team`, `workspace`, `tool`, `kind`, `command`, or `all`"
         )
     if params.asks is not None:
         found = [_known(gateway, sight, ask) for ask in dict.fromkeys(params.asks)]
     else:
         found = [record for record in sight.asks() if record.status == "open" and record.kind == "permission"]
+    if params.team is not None:
+        of_team = gateway.boards.find(gateway.directory, caller.principal.scope, params.team).sessions
+        found = [record for record in found if record.session in of_team]
     found = [record for record in found if _fits(gateway, record, params)]
     if len(found) > MAX_ASKS:
         raise TrunklineError("too_large", f"{len(found)} asks are more than {MAX_ASKS} at once: narrow it down")

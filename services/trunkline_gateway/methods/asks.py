@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from trunkline_fold.asks import AskRecord, AsksState, RejectedAnswer
 from trunkline_gateway.answers import check_answer
+from trunkline_gateway.boards import team_asks
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Paged, Params, method, page_of
 from trunkline_gateway.sight import Sight, require_sight
@@ -24,16 +25,28 @@ DECISION_S: Final = 10.0
 
 class List(Paged, frozen=True, kw_only=True):
     session: str | None = None
+    team: str | None = None
     status: Literal["open", "decided", "expired", "withdrawn", "lost", "all"] = "open"
 
 
 @method("ask.list", "viewer", List, limited="itself")
 async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
-    """The asks of one session or of all in the order in which they came, open ones by default."""
+    """The asks of one session, of a team (its lead and its members) or of all, in the order in which they came; open ones by default.
+
+    Of a team `members` says which member asks, and `requests` what members wait for that no session on the bus can answer.
+    """
     if params.session is not None:
         check_id(params.session, "ses")
-    asks = Sight(gateway.directory, caller.principal.scope).asks(params.session)
-    return page_of("asks", [ask for ask in asks if params.status in ("all", ask.status)], params)
+    sight = Sight(gateway.directory, caller.principal.scope)
+    if params.team is None:
+        asks = sight.asks(params.session)
+        return page_of("asks", [ask for ask in asks if params.status in ("all", ask.status)], params)
+    found = gateway.boards.find(gateway.directory, caller.principal.scope, params.team)
+    asks = [ask for ask in team_asks(found, sight) if params.status in ("all", ask.status)]
+    return page_of("asks", [ask for ask in asks if params.session in (None, ask.session)], params) | {
+        "members": {ask.ask: found.member_of(ask) for ask in asks},
+        "requests": list(found.team.open.values()),
+    }
 
 
 class AnswerParams(Params, frozen=True, kw_only=True):

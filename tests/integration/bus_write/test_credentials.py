@@ -32,13 +32,15 @@ EXTENSION = f"trunk.ev.1.{SES}.ext"
 COMMAND, ANSWER, SPAWN = f"trunk.cmd.{SES}.ann", f"trunk.answer.{SES}.ann", "trunk.spawn.any.claude"
 SYSTEM, DEAD, BLOB = "trunk.sys.token", "trunk.dlq.x", "$O.trunk_blobs.C.x"
 LEASE, SESSIONS, ASKS, TOKENS = "$KV.trunk_leases.x", "$KV.trunk_sessions.x", "$KV.trunk_asks.x", "$KV.trunk_tokens.x"
+TEAMS = "$KV.trunk_teams.x"
 EVERYTHING = {
-    FACT, ASK, PERMISSION, TEAM, EXTENSION, DELTA, COMMAND, ANSWER, SPAWN, SYSTEM, DEAD, BLOB, LEASE, SESSIONS, ASKS, TOKENS,
+    FACT, ASK, PERMISSION, TEAM, EXTENSION, DELTA, COMMAND, ANSWER, SPAWN, SYSTEM, DEAD, BLOB, LEASE, SESSIONS, ASKS, TOKENS, TEAMS,
 }  # fmt: skip
 MAY_WRITE = {
     "admin": EVERYTHING,
     "worker": {FACT, ASK, DELTA, SPAWN, DEAD, BLOB, LEASE},
     "projector": {SESSIONS, LEASE, DEAD, BLOB},
+    "teams": {TEAM, TEAMS, LEASE, DEAD, BLOB},
     "permissions": {PERMISSION, SYSTEM, ASKS, LEASE, DEAD, BLOB},
     "gateway": {EXTENSION, COMMAND, ANSWER, SPAWN, SYSTEM, TOKENS, DEAD},
     "reader": set[str](),

@@ -18,7 +18,7 @@ from trunkline_testkit import eventually_sync
 from trunkline_testkit.processes import ProcessInfo, kill_all, marked, snapshot, wait_gone_sync
 
 START_S = 40.0
-SERVICES = ("projector", "permissions", "gateway", "adapters")
+SERVICES = ("projector", "permissions", "teams", "gateway", "adapters")
 
 
 class Up:

@@ -131,7 +131,7 @@ def test_each_service_gets_its_own_key_and_the_gateway_its_port(tmp_path: Path) 
 def test_services_are_chosen_by_name() -> None:
     assert chosen([]) == list(SERVICES)
     assert [service.user for service in chosen(["adapters"])] == ["worker"]
-    with pytest.raises(TrunklineError, match="known are projector, permissions, gateway, adapters"):
+    with pytest.raises(TrunklineError, match="known are projector, permissions, teams, gateway, adapters"):
         chosen(["adapter"])
 
 
