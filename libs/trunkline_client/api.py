@@ -108,6 +108,7 @@ class AskMethods(_Methods):
         behaviour: Literal["allow", "deny"],
         asks: Sequence[str] | None = None,
         session: str | None = None,
+        team: str | None = None,
         workspace: str | None = None,
         tool: str | None = None,
         kind: Literal["delete", "edit", "execute", "fetch", "move", "other", "read", "search", "switch_mode", "think"] | None = None,
@@ -128,6 +129,7 @@ class AskMethods(_Methods):
             behaviour=behaviour,
             asks=asks,
             session=session,
+            team=team,
             workspace=workspace,
             tool=tool,
             kind=kind,
@@ -198,10 +200,11 @@ class AskMethods(_Methods):
         limit: int | None = None,
         offset: int | None = None,
         session: str | None = None,
+        team: str | None = None,
         status: Literal["all", "decided", "expired", "lost", "open", "withdrawn"] | None = None,
         within: float = WITHIN,
     ) -> Any:
-        """The asks of one session or of all in the order in which they came, open ones by default.
+        """The asks of one session, of a team (its lead and its members) or of all, in the order in which …
 
         Needs the role `viewer`.
         """
@@ -211,6 +214,7 @@ class AskMethods(_Methods):
             limit=limit,
             offset=offset,
             session=session,
+            team=team,
             status=status,
         )
 
@@ -704,7 +708,7 @@ class SessionMethods(_Methods):
             mode=mode,
             thinking=thinking,
             title=title,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
         )
 
@@ -1016,7 +1020,7 @@ class SessionMethods(_Methods):
             "session.reset",
             within=within,
             session=session,
-            id=id,
+            id=id or new_command_id(),
             wait=wait,
         )
 
@@ -1200,6 +1204,124 @@ class SignInMethods(_Methods):
             sessions=sessions,
             workspaces=workspaces,
             lasts=lasts,
+        )
+
+
+class TeamMethods(_Methods):
+    """`team.*`"""
+
+    async def board(
+        self,
+        *,
+        team: str,
+        within: float = WITHIN,
+    ) -> Any:
+        """The tasks by what can be done with them: `ready`, `blocked` by others (`waits_for`), …
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "team.board",
+            within=within,
+            team=team,
+        )
+
+    async def get(
+        self,
+        *,
+        team: str,
+        within: float = WITHIN,
+    ) -> Any:
+        """A team with its members, tasks, open and answered requests, and the open asks of all its members.
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "team.get",
+            within=within,
+            team=team,
+        )
+
+    async def list(
+        self,
+        *,
+        session: str | None = None,
+        status: Literal["all", "ended", "live"] | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        within: float = WITHIN,
+    ) -> Any:
+        """The teams, the one that changed last first; `session` is the lead's or a member's.
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "team.list",
+            within=within,
+            session=session,
+            status=status,
+            limit=limit,
+            offset=offset,
+        )
+
+    async def messages(
+        self,
+        *,
+        team: str,
+        member: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        within: float = WITHIN,
+    ) -> Any:
+        """What the members say to each other, the newest last; of one `member` what it said or was told, …
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "team.messages",
+            within=within,
+            team=team,
+            member=member,
+            before=before,
+            limit=limit,
+        )
+
+    async def shutdown(
+        self,
+        *,
+        team: str,
+        reason: str | None = None,
+        id: str | None = None,
+        wait: bool | None = None,
+        within: float = WITHIN,
+    ) -> Any:
+        """Ask the lead to shut its team down: a prompt that says that it is a request. It may refuse; the …
+
+        Needs the role `participant`.
+        """
+        return await self._call(
+            "team.shutdown",
+            within=within,
+            team=team,
+            reason=reason,
+            id=id or new_command_id(),
+            wait=wait,
+        )
+
+    async def usage(
+        self,
+        *,
+        team: str,
+        within: float = WITHIN,
+    ) -> Any:
+        """Tokens and cost (USD) by member, and of all of them; the lead's session by itself, for it may …
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "team.usage",
+            within=within,
+            team=team,
         )
 
 
@@ -1561,6 +1683,7 @@ class Api:
         self.presence = PresenceMethods(call)
         self.session = SessionMethods(call)
         self.sign_in = SignInMethods(call)
+        self.team = TeamMethods(call)
         self.terminal = TerminalMethods(call)
         self.token = TokenMethods(call)
         self.usage = UsageMethods(call)

@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "interrupt": ("control:interrupt", "Interrupt a session's turn."),
     "hand-over": ("hand_over:hand_over", "Go on in the agent's own terminal, or take the session back."),
     "close": ("control:close", "Close a session; its agent ends, its log stays."),
+    "teams": ("teams:teams", "Teams of agents: members, boards, asks, and asking a lead to end one."),
     "asks": ("asks:asks", "List what agents want decided."),
     "approve": ("asks:approve", "Allow what an agent asks for."),
     "deny": ("asks:deny", "Deny what an agent asks for."),

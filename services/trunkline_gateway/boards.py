@@ -10,7 +10,7 @@ import msgspec
 from trunkline_bus.connection import Bus
 from trunkline_bus.mirror import Mirror
 from trunkline_fold.asks import AskRecord
-from trunkline_fold.team import Team, TeamsState, decode_teams
+from trunkline_fold.team import BoardTask, Team, TeamMember, TeamsState, decode_teams
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.ring import Frame
 from trunkline_gateway.roles import Scope
@@ -133,6 +133,11 @@ def team_asks(found: Found, sight: Sight) -> list[AskRecord]:
 
 def _sequence(ask: AskRecord) -> int:
     return ask.sequence
+
+
+def shown(part: TeamMember | BoardTask) -> dict[str, Any]:
+    """A member or a task, its status always among its fields."""
+    return {"status": part.status, **msgspec.to_builtins(part)}
 
 
 def summary(found: Found, asks: list[AskRecord]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from trunkline_fold.team.board import BoardTask, Team
 from trunkline_fold.team.fold import total_usage
-from trunkline_gateway.boards import Found, summary, team_asks
+from trunkline_gateway.boards import Found, shown, summary, team_asks
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods.sessions import send
 from trunkline_gateway.registry import Params, method
@@ -61,8 +61,8 @@ async def get(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
     return {
         **summary(found, asks),
         "role": team.role,
-        "members": list(team.members.values()),
-        "tasks": list(team.tasks.values()),
+        "members": [shown(member) for member in team.members.values()],
+        "tasks": [shown(task) for task in team.tasks.values()],
         "requests": list(team.open.values()),
         "answered": list(team.answered.values()),
         "asks": [ask for ask in asks if ask.status == "open"],
@@ -79,7 +79,7 @@ async def board(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]
     for task in found.team.tasks.values():
         waits_for = _waits_for(found.team, task)
         column: Column = ("blocked" if waits_for else "ready") if task.status == "pending" else task.status
-        columns[column].append({"task": task, "waits_for": waits_for})
+        columns[column].append({"task": shown(task), "waits_for": waits_for})
     asks = team_asks(found, Sight(gateway.directory, caller.principal.scope))
     return {**summary(found, asks), "columns": columns}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import getpass
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -13,8 +14,9 @@ from trunkline_teams.app import Teams
 from trunkline_testkit import eventually
 from trunkline_testkit.product import Client
 from trunkline_wire import TrunklineError
+from trunkline_wire.blocks import TextBlock, Usage
 from trunkline_wire.commands import Prompt
-from trunkline_wire.turn import TurnStarted
+from trunkline_wire.turn import MessageAssistant, TurnCompleted, TurnStarted
 
 JOINING = ["claude", "--agent-name", "ann", "--team-name", "lab"]
 
@@ -56,7 +58,7 @@ async def shown(client: Client, lead: Lead, events: int, team: str = "lab") -> d
 async def test_a_team_its_board_its_messages_and_what_it_uses(rig: Rig) -> None:
     async with await rig.client() as client, Lead.open(rig.bus) as lead:
         assert await client.call("team.list") == {"teams": [], "total": 0, "has_more": False}
-        await lead.life()
+        ann = await lead.life()
         team = await shown(client, lead, len(LIFE))
         assert [(one["name"], one["status"]) for one in team["members"]] == [("ann", "idle"), ("bob", "active")]
         assert [(one["kind"], one["member"], one["reason"]) for one in team["requests"]] == [
@@ -88,9 +90,14 @@ async def test_a_team_its_board_its_messages_and_what_it_uses(rig: Rig) -> None:
         assert (await client.call("team.messages", team="lab", member="bob"))["messages"] == []
         before = said["messages"][0]["event"]
         assert (await client.call("team.messages", team="lab", before=before))["messages"] == []
+        usage = Usage(input=100, output=20, cost_usd=0.5)
+        lead.writer.append(MessageAssistant(content=[], usage=usage), item="itm_" + "e" * 32, lane=ann)
+        lead.writer.append(TurnCompleted(outcome="success"), turn="tur_" + "1" * 32)
+        await lead.writer.flush()
+        await shown(client, lead, len(LIFE) + 3)
         used = await client.call("team.usage", team="lab")
-        assert [one["name"] for one in used["members"]] == ["ann", "bob"]
-        assert used["total"]["output"] == 0
+        assert [(one["name"], bool(one["usage"])) for one in used["members"]] == [("ann", True), ("bob", False)]
+        assert (used["total"]["input"], used["total"]["output"], used["total"]["cost_usd"]) == (100, 20, 0.5)
 
         assert await refused(client, "team.get", team="nobody") == "unknown_team"
         assert await refused(client, "team.messages", team="lab", limit=0) == "bad_params"
@@ -158,11 +165,10 @@ async def test_a_shutdown_is_a_request_to_the_lead(rig: Rig) -> None:
         await shown(client, lead, 2)
         sent = await client.call("team.shutdown", team="lab", reason="we are done")
         assert (sent["session"], sent["team"]) == (lead.session, f"{lead.session}/lab")
-        (command,) = await rig.commands(lead.session)
+        ((_, command),) = await rig.commands(lead.session)
         assert isinstance(command.args, Prompt)
-        (text,) = command.args.content
-        assert text.text == (
-            "[Request by owner] Please shut down the team 'lab'. Ask ann to shut down first, and wait for their answers."
+        assert command.args.content[0] == TextBlock(
+            text=f"[Request by {getpass.getuser()}] Please shut down the team 'lab'. Ask ann to shut down first, and wait for their answers."
             " Then end the team. The reason: we are done"
         )
         await lead.call("TeamDelete", "", {"success": True, "team_name": "lab"})

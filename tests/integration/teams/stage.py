@@ -83,7 +83,8 @@ class Lead:
         spawned = {"status": "teammate_spawned", "name": member, "team_name": team, "teammate_id": f"{member}@{team}"}
         return await self.call("Task", "Spawned successfully.", spawned, team_name=team, name=member, prompt="go")
 
-    async def life(self) -> None:
+    async def life(self) -> str:
+        """All that LIFE tells; the lane of ann."""
         await self.team()
         ann, _ = await self.spawn("ann"), await self.spawn("bob")
         await self.call("TaskCreate", "Task #1 created successfully: a", subject="Write a", description="a")
@@ -96,6 +97,7 @@ class Lead:
         asked = {"type": "shutdown_request", "reason": "thanks"}
         done = {"success": True, "request_id": "shutdown-1@bob", "target": "bob"}
         await self.call("SendMessage", "", done, to="bob", message=asked)
+        return ann
 
     async def events(self) -> list[Event]:
         """What stands on its team subject."""
