@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -30,7 +30,7 @@ def alive(up: Up, life: Callable[[Lead], Awaitable[Any]]) -> str:
 
 
 @pytest.fixture(scope="module")
-def team(up: Up) -> Generator[str]:
+def team(up: Up) -> str:
     """The id of a team that is there as a whole."""
 
     async def life(lead: Lead) -> None:
@@ -41,7 +41,7 @@ def team(up: Up) -> Generator[str]:
     session = alive(up, life)
     name = f"{session}/lab"
     eventually_sync(lambda: "shutdown-1@bob" in up.ok("teams", "show", name, "--json"), 20)
-    yield name
+    return name
 
 
 def test_teams_are_listed(up: Up, team: str) -> None:

@@ -17,7 +17,7 @@ from trunkline_teams.view import TeamsView
 from trunkline_testkit import eventually
 from trunkline_testkit.chaos.stage import Stage
 from trunkline_testkit.nats import NatsServer
-from trunkline_wire import subjects
+from trunkline_wire import Event, subjects
 from trunkline_wire.observed import SeenMember, TeamSeen
 from trunkline_wire.session import SessionErased
 
@@ -66,11 +66,9 @@ async def test_a_life_is_told_and_its_board_is_stored(bus: Bus) -> None:
         assert all(event.time == told[event.cause or ""] for event in events)
 
 
-async def facts(lead: Lead) -> list[object]:
-
-    return [
-        stored.event() for stored in await read_session(lead.bus, lead.session) if not stored.subject.endswith("team")
-    ]
+async def facts(lead: Lead) -> list[Event]:
+    stored = await read_session(lead.bus, lead.session)
+    return [one.event() for one in stored if one.subject == subjects.event(lead.session, "agent.fact")]
 
 
 async def test_what_was_written_before_a_start_is_not_written_again_and_what_lacks_is(bus: Bus) -> None:
