@@ -21,6 +21,7 @@ from trunkline_agentkit.enrolment import Enrolment
 from trunkline_agentkit.homeless import Homeless
 from trunkline_agentkit.hung import HungWorkers
 from trunkline_agentkit.leasing import keep_lease, let_go_in_silence
+from trunkline_agentkit.observing import HostObserver
 from trunkline_agentkit.orders import went_back
 from trunkline_agentkit.own_terminal import OpensTerminals
 from trunkline_agentkit.owner import End, SessionOwner
@@ -86,6 +87,7 @@ class WorkerHost:
         self._clock = ServerClock()
         self._group: asyncio.TaskGroup | None = None
         self._owning: set[asyncio.Task[None]] = set()
+        self._observer = HostObserver(bus, host, home, adapters, lambda: self._owners, self._settings.observe_files)
         self._homeless = Homeless(bus, home, host, self._adapters, mine=self._is_mine, take=self._start_claim)
 
     @property
@@ -111,6 +113,7 @@ class WorkerHost:
                     group.create_task(HungWorkers(self._bus, self._home).run()),
                     group.create_task(self._homeless.run()),
                     group.create_task(HostQuestions(self._bus, self.host).run()),
+                    group.create_task(self._observer.run()),
                 ]
                 for adapter in self._adapters:
                     for place in (self.host, "any"):

@@ -18,6 +18,7 @@ from trunkline_agentkit.directory import find_survivor, fold_log
 from trunkline_agentkit.effects import Effects
 from trunkline_agentkit.endings import leftovers
 from trunkline_agentkit.environment import remove_temporary_directory
+from trunkline_agentkit.hooks import Hook
 from trunkline_agentkit.interfaces import Interfaces, TerminalTalk
 from trunkline_agentkit.life import AgentLife
 from trunkline_agentkit.memory import Memory
@@ -25,7 +26,7 @@ from trunkline_agentkit.orders import Orders
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.place import Place
 from trunkline_agentkit.process import Exit
-from trunkline_agentkit.protocol import BackendAdapter, Interruptible
+from trunkline_agentkit.protocol import BackendAdapter, Interruptible, Terminal
 from trunkline_agentkit.redact import redact
 from trunkline_agentkit.registry import load
 from trunkline_agentkit.running import Starter
@@ -39,7 +40,7 @@ from trunkline_bus.writer import SessionWriter
 from trunkline_fold.asks import AsksState
 from trunkline_wire import ErrorInfo, Spawn, TrunklineError
 from trunkline_wire.session import SessionClosed, SessionStatus
-from trunkline_wire.work import ErrorRaised
+from trunkline_wire.work import ErrorRaised, HookFired
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +130,27 @@ class SessionOwner:
     @property
     def closed(self) -> bool:
         return self._memory.session.closed is not None
+
+    @property
+    def native_session(self) -> str | None:
+        return self._memory.session.native_session
+
+    @property
+    def in_terminal(self) -> bool:
+        """Whether the session's agent runs in a terminal now."""
+        agent = self._life.agent
+        return agent is not None and isinstance(agent.session, Terminal)
+
+    async def note_hook(self, hook: Hook) -> bool:
+        """Writes the call of a hook into the log; False once the session's end is written. Raises TrunklineError with what stopped the writer."""
+        await self._writer.room()
+        state = self._memory.session
+        if state.closed is not None or self._end.done():
+            return False
+        self._life.touch()
+        turn = state.turn.id if state.turn is not None else None
+        self._pen.write(HookFired(hook_event=hook.event, hook=hook.id, input=hook.input), turn=turn)
+        return True
 
     def finish(self, end: End) -> None:
         """Asks the owner to let go; the first reason stands."""

@@ -1,5 +1,7 @@
 """How an owner behaves, as numbers."""
 
+from typing import Literal
+
 import msgspec
 
 
@@ -19,4 +21,6 @@ class OwnerSettings(msgspec.Struct, frozen=True, kw_only=True):
     lease_ttl: float = 30.0
     """After this time without a sign of the session's owner another host may take it; at most the bucket's 30."""
     tick: float = 0.5
+    observe_files: Literal["terminals", "always", "never"] = "terminals"
+    """Whose teams' files are looked at: those of sessions in a terminal, everybody's on this host, nobody's."""
     record_native: bool = False

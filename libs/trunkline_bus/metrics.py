@@ -117,6 +117,15 @@ NATIVE_UNKNOWN: Final = Counter(
     "Native messages without a translation (protocol drift), by the agent's version and its name for them.",
     ["adapter", "version", "kind"],
 )
+HOOKS: Final = Counter(
+    "trunkline_hooks_total",
+    "Calls of agents' hooks, by outcome (taken, again, unauthorized, malformed, too_large, too_many, no_room).",
+    ["outcome"],
+)
+OBSERVED: Final = Counter("trunkline_observed_total", "What was seen of agents beside their own streams.", ["type"])
+OBSERVED_DROPPED: Final = Counter(
+    "trunkline_observed_dropped_total", "Observations that could not be stored, by error code.", ["code"]
+)
 OWNED_SESSIONS: Final = Gauge("trunkline_owned_sessions", "Sessions that this worker owns.")
 SPAWNS: Final = Counter(
     "trunkline_spawns_total", "Requests for sessions that this worker took, by outcome.", ["adapter", "outcome"]

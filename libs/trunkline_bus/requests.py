@@ -1,4 +1,4 @@
-"""Commands, answers, spawns and records of the audit on their way into the log: repeated until they are acknowledged."""
+"""Commands, answers, spawns, records of the audit and observations on their way into the log: repeated until they are acknowledged."""
 
 from typing import Final
 
@@ -9,6 +9,7 @@ from trunkline_bus import trace
 from trunkline_bus.connection import Bus
 from trunkline_bus.patience import patiently
 from trunkline_wire import Answer, Command, Spawn, SystemRecord, TrunklineError, encode, subjects
+from trunkline_wire.observed import Observation
 
 _ACK_S: Final = 5.0
 _FULL: Final = frozenset({10077, 10047, 10023, 10122})
@@ -52,8 +53,12 @@ class Requests:
         """Its sequence in SYSTEM. Raises like `command`."""
         return await self._store(subjects.system(record.kind), record.id, encode(record))
 
-    async def _store(self, subject: str, id: str, payload: bytes) -> int:
-        headers = trace.inject({subjects.HEADER_ID: id})
+    async def observe(self, seen: Observation) -> int:
+        """Its sequence in OBSERVED. The same again within the stream's window is stored once. Raises like `command`."""
+        return await self._store(subjects.observed(seen.host), seen.id, encode(seen), {"Nats-Msg-Id": seen.id})
+
+    async def _store(self, subject: str, id: str, payload: bytes, more: dict[str, str] | None = None) -> int:
+        headers = trace.inject({subjects.HEADER_ID: id, **(more or {})})
 
         async def attempt() -> _Ack:
             reply = await self._bus.commands.request(subject, payload, timeout=_ACK_S, headers=headers)

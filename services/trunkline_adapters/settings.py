@@ -1,5 +1,7 @@
 """Settings of the worker process."""
 
+from typing import Literal
+
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_service import Settings
 
@@ -19,6 +21,8 @@ class AdaptersSettings(Settings, frozen=True, kw_only=True):
     """How long an agent may take to leave by itself."""
     lease_ttl: float = 30.0
     """After so long without a sign of a session's owner another host may take it, if it is for any host; at most 30."""
+    observe_files: Literal["terminals", "always", "never"] = "terminals"
+    """Whose teams' files are looked at: those of sessions in a terminal, everybody's on this host, nobody's."""
     record_native: bool = False
     """Record what agents and worker say to each other in host/sessions/<session>/native.jsonl."""
 
@@ -29,5 +33,6 @@ class AdaptersSettings(Settings, frozen=True, kw_only=True):
             effect_within=self.effect_within,
             close_grace=self.close_grace,
             lease_ttl=self.lease_ttl,
+            observe_files=self.observe_files,
             record_native=self.record_native,
         )

@@ -3,13 +3,15 @@
 import asyncio
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from trunkline_adapters.claude import history, launch
+from trunkline_adapters.claude import history, hooks, launch
 from trunkline_adapters.claude.link import Link, SdkUrlLink, takes_any_host
 from trunkline_adapters.claude.session import ClaudeSession
+from trunkline_adapters.claude.team_watch import ClaudeTeamFiles
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_agentkit import (
     AgentProcess,
@@ -22,7 +24,9 @@ from trunkline_agentkit import (
     refuse_options,
     unsupported,
 )
+from trunkline_agentkit.fields import Obj
 from trunkline_agentkit.history import HistoryFile, Line
+from trunkline_agentkit.hooks import Hook, HookEndpoint
 from trunkline_agentkit.own_terminal import OwnTerminal
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities, SessionOptions
@@ -94,13 +98,38 @@ class ClaudeAdapter:
 
     def histories(self, agent: str | None = None) -> list[HistoryFile]:
         del agent  # there is but one
-        return history.histories(os.environ if self._source is None else self._source)
+        return history.histories(self._environment)
 
     def history_lines(self, file: HistoryFile) -> Iterator[Line]:
         return history.history_lines(file)
 
     def history_translator(self, context: Context) -> history.ClaudeHistory:
         return history.ClaudeHistory(context, CAPABILITIES)
+
+    @property
+    def _environment(self) -> Mapping[str, str]:
+        return os.environ if self._source is None else self._source
+
+    def hook_settings(self) -> Path:
+        return hooks.settings_file(self._environment)
+
+    def with_hooks(self, settings: Obj, endpoint: HookEndpoint) -> Obj:
+        return hooks.with_hooks(settings, endpoint)
+
+    def without_hooks(self, settings: Obj) -> Obj:
+        return hooks.without_hooks(settings)
+
+    def hooks_in(self, settings: Obj) -> list[str]:
+        return hooks.installed(settings)
+
+    def hook_hindrances(self, settings: Obj, endpoint: HookEndpoint) -> list[str]:
+        return hooks.hindrances(settings, endpoint)
+
+    def read_hook(self, body: Obj) -> Hook | None:
+        return hooks.read_hook(body)
+
+    def team_files(self) -> ClaudeTeamFiles:
+        return ClaudeTeamFiles(hooks.configuration(self._environment))
 
     async def create(self, start: Start) -> ClaudeSession:
         return await self._start(start)
