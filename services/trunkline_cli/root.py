@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "replay": ("replay:replay", "Show a session's state as of any moment."),
     "verify": ("verify:verify", "Check the log's invariants."),
     "agents": ("agents:agents", "List the agents that are installed here."),
+    "hooks": ("hooks:hooks", "Hear of what agents do that run without Trunkline."),
     "import": ("history:import_history", "Import sessions that agents ran without Trunkline."),
     "translate": ("translate:translate", "Translate a recording of an agent into events."),
     "topology": ("topology:topology", "Create or update the streams on a NATS server."),
