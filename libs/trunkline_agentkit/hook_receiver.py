@@ -33,8 +33,8 @@ AGAIN_S: Final = 2.0
 _KEPT: Final = 4096
 _LOOK_S: Final = 2.0
 
-Take = Callable[[str, Hook, str | None], bool]
-"""Given the adapter, the call and the session it says that it comes from: False where there is no room for it."""
+Take = Callable[[Hook, str | None], bool]
+"""Given the call and the session it says that it comes from: False where there is no room for it."""
 
 
 class Seen:
@@ -88,11 +88,11 @@ class HookReceiver:
         self._rate = Rate()
         self._running = 0
         self._endpoint: HookEndpoint | None = None
+        self._warned = ""
         self.listening = False
 
     async def run(self) -> None:
         """Until cancelled."""
-        told: HookEndpoint | None = None
         while True:
             wanted = await asyncio.to_thread(self._read)
             if wanted is None:
@@ -101,17 +101,21 @@ class HookReceiver:
             try:
                 await self._serve(wanted)
             except OSError as error:
-                if told != wanted:
-                    told = wanted
-                    log.warning("hooks_not_heard", extra={"port": wanted.port, "error": str(error)})
+                self._warn(f"port {wanted.port}: {error}")
                 await asyncio.sleep(_LOOK_S)
 
     def _read(self) -> HookEndpoint | None:
         try:
             return read_endpoint(self._home)
         except TrunklineError as error:
-            log.warning("hooks_not_heard", extra={"error": error.message})
+            self._warn(error.message)
             return None
+
+    def _warn(self, why: str) -> None:
+        """Once, as long as it stays the same."""
+        if self._warned != why:
+            self._warned = why
+            log.warning("hooks_not_heard", extra={"error": why})
 
     async def _serve(self, endpoint: HookEndpoint) -> None:
         """As long as the port stays what it is. Raises OSError where it is taken."""
@@ -167,7 +171,7 @@ class HookReceiver:
             return 400, "malformed"
         if self._seen.again(hook, self._now()):
             return 204, "again"
-        if not self._take(request.match_info["adapter"], hook, request.headers.get(SESSION_HEADER) or None):
+        if not self._take(hook, request.headers.get(SESSION_HEADER) or None):
             return 503, "no_room"
         return 204, "taken"
 

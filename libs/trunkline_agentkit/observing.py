@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -42,6 +43,7 @@ AFTER_S: Final = 0.02
 
 _KNOWN: Final = 1000
 _AGAIN_S: Final = 1.0
+_FAILED_S: Final = 10.0
 _WITHIN_S: Final = 5.0
 _WAITED_OUT: Final = frozenset({"log_unavailable", "log_full"})
 
@@ -61,11 +63,11 @@ class Owner(Protocol):
 
 
 class _Call(msgspec.Struct, frozen=True):
-    adapter: str
     hook: Hook
     session: str | None
     """The session of ours whose agent has called; None: it is not one that this worker owns."""
     time: str
+    size: int
 
 
 class HostObserver:
@@ -95,16 +97,16 @@ class HostObserver:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.receiver.run())
-            group.create_task(self._store_calls())
+            group.create_task(_kept_up(self.receiver.run))
+            group.create_task(_kept_up(self._store_calls))
             if self._files != "never":
                 for adapter in self._adapters.values():
                     if isinstance(adapter, TeamObserver):
-                        group.create_task(self._observe(adapter))
+                        group.create_task(_kept_up(partial(self._observe, adapter)))
 
     # Hooks
 
-    def take(self, adapter: str, hook: Hook, marked: str | None) -> bool:
+    def take(self, hook: Hook, marked: str | None) -> bool:
         """Takes a call, whose agent says that it belongs to `marked`; False where too many wait."""
         size = len(msgspec.json.encode(hook.input))
         if len(self._calls) >= WAITING or self._bytes + size > WAITING_BYTES:
@@ -114,7 +116,7 @@ class HostObserver:
             self._natives[hook.native_session] = session
             while len(self._natives) > _KNOWN:
                 self._natives.popitem(last=False)
-        self._calls.append(_Call(adapter, hook, session, timestamp()))
+        self._calls.append(_Call(hook, session, timestamp(), size))
         self._bytes += size
         self._called.set()
         return True
@@ -123,8 +125,10 @@ class HostObserver:
         while True:
             while self._calls:
                 call = self._calls.popleft()
-                await self._store_call(call)
-                self._bytes -= len(msgspec.json.encode(call.hook.input))
+                try:
+                    await self._store_call(call)
+                finally:
+                    self._bytes -= call.size
             self._called.clear()
             await self._called.wait()
 
@@ -145,14 +149,16 @@ class HostObserver:
                 await asyncio.sleep(EVERY_S)
                 continue
             async with FileWatch() as watch:
-                while self._observes:
+                observes = True
+                while observes:
                     await asyncio.sleep(AFTER_S)
                     watch.changed.clear()
-                    sights = await asyncio.to_thread(reader.look, self._leads)
+                    observes = self._observes  # once more when the last one has ended: its team has, too
+                    while sights := await asyncio.to_thread(reader.look, self._leads):
+                        for sight in sights:
+                            await self._store(self._seen(sight), repeats=True)
                     await asyncio.to_thread(watch.follow, reader.directories)
-                    for sight in sights:
-                        await self._store(self._seen(sight), repeats=True)
-                    if not sights:
+                    if observes:
                         await _first(watch.changed.wait(), EVERY_S)
 
     @property
@@ -204,6 +210,16 @@ class HostObserver:
             else:
                 metrics.OBSERVED.labels(seen.data.TYPE).inc()
             return
+
+
+async def _kept_up(work: Callable[[], Awaitable[None]]) -> None:
+    """Whatever is wrong with it, it is no reason for a worker to end."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("observer_failed")
+        await asyncio.sleep(_FAILED_S)
 
 
 async def _noted(owner: Owner, hook: Hook) -> bool:

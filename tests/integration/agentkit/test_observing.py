@@ -16,10 +16,12 @@ from tests.integration.agentkit.hand import Hand, those
 from trunkline_adapters.claude.adapter import ClaudeAdapter
 from trunkline_agentkit.hook_receiver import BURST, LARGEST, HookReceiver
 from trunkline_agentkit.hooks import Hook, HookEndpoint, endpoint_file, ensure_endpoint
+from trunkline_agentkit.observing import HostObserver
 from trunkline_agentkit.registry import load
 from trunkline_bus.connection import Bus
 from trunkline_testkit import eventually
 from trunkline_wire import encode, subjects
+from trunkline_wire.ids import new_session_id
 from trunkline_wire.observed import Observation, decode_observation
 
 STOP = {"session_id": "native-1", "hook_event_name": "Stop", "last_assistant_message": "done", "cwd": "/x"}
@@ -138,7 +140,7 @@ async def test_so_many_calls_are_taken_at_once_and_no_more(
     """By a clock that stands still."""
     taken: list[Hook] = []
 
-    def take(_: str, hook: Hook, __: str | None) -> bool:
+    def take(hook: Hook, _: str | None) -> bool:
         taken.append(hook)
         return len(taken) <= 3
 
@@ -188,6 +190,42 @@ async def test_a_teams_files_are_observed_where_that_is_switched_on(
     assert {(one.native_session, one.session) for one in seen} == {("native-1", None)}
     assert [one.path for one in seen][1:] == ["tasks/session-1/1.json"] * 2
     assert seen[2].data.task.status == "completed"  # type: ignore[attr-defined]
+
+
+class Here:
+    """The owner of a session in a terminal."""
+
+    native_session = "native-1"
+    in_terminal = True
+
+    async def note_hook(self, hook: Hook) -> bool:
+        del hook
+        return False
+
+
+async def test_the_end_of_a_team_is_seen_though_its_session_has_ended(
+    adapters: dict[str, Any], bus: Bus, home: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "user" / ".claude" / "teams" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"leadSessionId": "native-1", "members": []}')
+    (folder.parent / "strangers").mkdir()
+    (folder.parent / "strangers" / "config.json").write_text('{"leadSessionId": "native-2", "members": []}')
+    session, owner = new_session_id(), Here()
+    observer = HostObserver(bus, "hst_" + "0" * 32, home, adapters, {session: owner}.copy)
+    running = asyncio.create_task(observer.run())
+    try:
+        await eventually(lambda: _count(bus, 1))
+        (folder / "config.json").unlink()
+        owner.in_terminal = False
+        await eventually(lambda: _count(bus, 2))
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+    assert [(one.data.TYPE, one.session) for one in await observed(bus)] == [
+        ("observed.team", session),
+        ("observed.team_gone", session),
+    ]
 
 
 async def _count(bus: Bus, count: int) -> bool:
