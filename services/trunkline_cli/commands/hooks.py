@@ -32,7 +32,7 @@ def hooks() -> None:
     """Let agents that run here tell Trunkline what happens in them."""
 
 
-@hooks.command()
+@hooks.command(epilog=EPILOG)
 @agent_argument
 @file_option
 @home_option
@@ -55,7 +55,7 @@ def install(agent: str, file: Path | None, home: Path | None) -> int:
     return 0
 
 
-@hooks.command()
+@hooks.command(epilog=EPILOG)
 @agent_argument
 @file_option
 @home_option
@@ -76,7 +76,7 @@ def uninstall(agent: str, file: Path | None, home: Path | None) -> int:
     return 0
 
 
-@hooks.command()
+@hooks.command(epilog=EPILOG)
 @agent_argument
 @file_option
 @home_option
