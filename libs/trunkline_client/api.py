@@ -470,6 +470,22 @@ class ExtensionMethods(_Methods):
             offset=offset,
         )
 
+    async def page(
+        self,
+        *,
+        extension: str,
+        within: float = WITHIN,
+    ) -> Any:
+        """Where the caller finds an extension's pages for the next hour: `path`, which is a secret, and what …
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "extension.page",
+            within=within,
+            extension=extension,
+        )
+
 
 class HostMethods(_Methods):
     """`host.*`"""

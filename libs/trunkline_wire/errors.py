@@ -70,6 +70,7 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "unknown_rule": ErrorCode(_S.NOT_FOUND, "The session has no such rule, or it was revoked."),
     # extensions
     "unknown_extension": ErrorCode(_S.NOT_FOUND, "No extension of this name answers."),
+    "no_pages": ErrorCode(_S.NOT_FOUND, "The extension has no pages."),
     "extension_failed": ErrorCode(_S.BAD_GATEWAY, "The extension answered with an error, or with no JSON."),
     # the log
     "log_unavailable": ErrorCode(_S.SERVICE_UNAVAILABLE, "The NATS server can't be reached."),

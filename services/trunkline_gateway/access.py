@@ -72,7 +72,8 @@ class Access:
             code = "unknown_method" if error.status in (404, 405) else "bad_params"
             response = problem(TrunklineError(code, f"{request.method} {request.path}: {error.reason}"))
         if not response.prepared:
-            response.headers.update(HEADERS)
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
         return response
 
     async def principal(self, request: web.Request) -> Principal | None:
@@ -131,7 +132,7 @@ class Access:
         self._audit.refusal(
             "unknown",
             code=error.code,
-            path=request.path[:128],
+            path=_shown(request.path),
             peer=str(request.remote or "socket"),
             origin=request.headers.get("Origin", "")[:128],
             host=request.headers.get("Host", "")[:128],
@@ -185,6 +186,11 @@ def _name(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
+
+
+def _shown(path: str) -> str:
+    """A path without the ticket that pages of extensions have in theirs."""
+    return "/".join(path.split("/")[:3]) if path.startswith("/ext/") else path[:128]
 
 
 def _same(origin: str, host: str) -> bool:

@@ -31,6 +31,7 @@ from trunkline_gateway.listen import announced, tcp_socket, unix_socket
 from trunkline_gateway.presence import Presence
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.terminals import Terminals
+from trunkline_gateway.tickets import Tickets
 from trunkline_gateway.tokens import Tokens, cursor_secret
 from trunkline_gateway.workers import Workers
 from trunkline_service import Service
@@ -69,7 +70,8 @@ async def run_app(service: Service[GatewaySettings]) -> None:
 async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running]:
     """A gateway on `bus`, listening once the log is read, until the block ends. Tests use it as it is."""
     host = await asyncio.to_thread(host_id, settings.home)
-    cursors = Cursors(bus, CursorCodec(await cursor_secret(bus)))
+    secret = await cursor_secret(bus)
+    cursors = Cursors(bus, CursorCodec(secret))
     requests = Requests(bus, "gateway")
     directory, tokens, devices, workers, audit = (
         Directory(bus),
@@ -107,6 +109,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             audit=audit,
             requests=requests,
             terminals=terminals,
+            tickets=Tickets(secret),
         )
         parts.add(api.serve(gateway))
         access = Access(settings, tokens, audit, bus.log_id)

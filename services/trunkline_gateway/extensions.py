@@ -2,7 +2,8 @@
 
 An extension `<name>` is the service `ext-<name>` with endpoints `trunk.ext.<name>.<method>`, called as `ext.<name>.<method>`.
 An endpoint's metadata says who may call it: `role` (owner without it), and `limited: session` where tokens with a scope may
-call it for a session of theirs. A call's body is the parameters, its headers are `Trunk-Actor`, `Trunk-Role`, `Trunk-Via` and the
+call it for a session of theirs. The endpoint whose metadata has `pages: true` is no method: it gives the extension's pages, to
+who has its role (`pages.py`). A call's body is the parameters, its headers are `Trunk-Actor`, `Trunk-Role`, `Trunk-Via` and the
 trace; the answer is JSON, or an error of ADR-32. Who answers for a name is asked at `$SRV.INFO.ext-<name>`, which only that
 extension's NATS user can hear: no extension can say what another one's methods are.
 """
@@ -64,6 +65,14 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
 
 
+class PagesOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an extension gives its pages, and who may see them."""
+
+    subject: str
+    role: Role
+    title: str
+
+
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
     """`refused` says which endpoints are no methods, and why."""
 
@@ -73,6 +82,7 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     methods: list[Offer]
     refused: list[str]
+    pages: PagesOffer | None = None
 
 
 def understand(info: ServiceInfo) -> Extension:
@@ -80,6 +90,7 @@ def understand(info: ServiceInfo) -> Extension:
     name = check_extension(info.name.removeprefix(_PREFIX) if info.name.startswith(_PREFIX) else "")
     offers: dict[str, Offer] = {}
     refused: list[str] = []
+    pages: PagesOffer | None = None
     for endpoint in info.endpoints[:MAX_ENDPOINTS]:
         metadata = endpoint.metadata or {}
         role, limited = metadata.get("role", "owner"), metadata.get("limited", "never")
@@ -90,6 +101,9 @@ def understand(info: ServiceInfo) -> Extension:
             refused.append(f"{method!r}: there is no role {role[:MAX_TEXT]!r}")
         elif limited not in {"session", "never"}:
             refused.append(f"{method!r}: `limited` is `session` or left out")
+        elif metadata.get("pages") == "true":
+            title = metadata.get("description", "")[:MAX_TEXT] or name
+            pages = PagesOffer(subject=endpoint.subject, role=msgspec.convert(role, Role), title=title)
         elif metadata.get("internal") != "true":
             offers[method] = Offer(
                 name=f"ext.{name}.{method}",
@@ -105,6 +119,7 @@ def understand(info: ServiceInfo) -> Extension:
         description=(info.description or "")[:MAX_TEXT],
         methods=list(offers.values()),
         refused=refused,
+        pages=pages,
     )
 
 
@@ -175,6 +190,17 @@ class Extensions:
                 "unknown_method", f"the extension {name!r} has no {full[:128]!r}: `extension.list` shows what it has"
             )
         return found
+
+    async def pages(self, name: str) -> PagesOffer:
+        """Where an extension gives its pages. Raises TrunklineError `unknown_extension`, `no_pages`."""
+        extension = self.known.get(name)
+        if extension is None or extension.pages is None:
+            extension = await self.find(name) if is_extension(name) else None
+        if extension is None:
+            raise unknown_extension(name)
+        if extension.pages is None:
+            raise TrunklineError("no_pages", f"the extension {name!r} has no pages", extension=name)
+        return extension.pages
 
     async def request(self, name: str, subject: str, params: Any, headers: dict[str, str], within: float) -> Any:
         """An extension's answer. Raises TrunklineError `unknown_extension`, `extension_failed`, `timeout`, `too_large`."""

@@ -16,6 +16,7 @@ from trunkline_gateway.presence import Presence, Seat
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.terminals import Terminals
+from trunkline_gateway.tickets import Tickets
 from trunkline_gateway.tokens import Tokens
 from trunkline_gateway.workers import Workers
 
@@ -39,6 +40,7 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
     requests: Requests
     terminals: Terminals
+    tickets: Tickets
 
     def require_room(self) -> None:
         """Raises TrunklineError `log_full` when the log is so full that no new turn may begin."""

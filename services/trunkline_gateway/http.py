@@ -17,6 +17,7 @@ from trunkline_gateway.dispatch import call
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.openapi import document
 from trunkline_gateway.page import PATHS, asset
+from trunkline_gateway.pages import ExtensionPages
 from trunkline_gateway.registry import Params, read_params
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.sse import EventStream
@@ -79,6 +80,7 @@ class Routes:
         app.router.add_post("/sign-out", self._on_sign_out)
         app.router.add_get("/health", self._on_health)
         Deciding(self._gateway, self._body).add_to(app.router)
+        ExtensionPages(self._gateway, self._access).add_to(app.router)
         for path in PATHS:
             app.router.add_get(path, self._on_page)
         return app

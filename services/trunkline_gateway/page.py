@@ -7,6 +7,8 @@ _ASSETS: Final = {
     "/": ("index.html", "text/html"),
     "/sign-in": ("index.html", "text/html"),
     "/a": ("ask.html", "text/html"),
+    "/ext": ("ext.html", "text/html"),
+    "/ext.js": ("ext.js", "text/javascript"),
     "/ask.js": ("ask.js", "text/javascript"),
     "/signing.js": ("signing.js", "text/javascript"),
     "/app.js": ("app.js", "text/javascript"),

@@ -28,6 +28,29 @@ service.addEndpoint("shout", {
     }));
   },
 });
+// Its pages: a document that loads its script from beside it, and a picture that comes in parts.
+const PAGES = {
+  "": ["text/html; charset=utf-8", Buffer.from('<h1>Shouts</h1><p id="who"></p><script src="who.js"></script>')],
+  "who.js": ["text/javascript", (who) => Buffer.from(`document.getElementById("who").textContent = ${JSON.stringify(who)};`)],
+  "large.bin": ["application/octet-stream", Buffer.alloc(1_500_000, "trunk")],
+};
+const PART = 600_000;
+service.addEndpoint("page", {
+  subject: "trunk.ext.shouter.page",
+  metadata: { pages: "true", role: "viewer", description: "Shouting" },
+  handler: (error, message) => {
+    if (error) return;
+    const { path, offset } = message.json();
+    const [type, content] = PAGES[path] ?? ["text/plain", Buffer.from(`there is no ${path}`)];
+    const bytes = typeof content === "function" ? content(message.headers.get("Trunk-Actor")) : content;
+    message.respond(JSON.stringify({
+      status: path in PAGES ? 200 : 404,
+      type,
+      body: bytes.subarray(offset, offset + PART).toString("base64"),
+      size: bytes.length,
+    }));
+  },
+});
 await nc.flush();
 console.log("ready");
 await nc.closed();

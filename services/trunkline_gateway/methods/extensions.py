@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 import tomllib
 from typing import Any, Final, cast
 from uuid import UUID
@@ -9,6 +10,7 @@ from uuid import UUID
 from trunkline_bus import direct
 from trunkline_bus.credentials import extension_user
 from trunkline_bus.dead_letters import bury
+from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.emitting import emit as write
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Paged, Params, method, page_of
@@ -38,11 +40,27 @@ async def list_(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
                 "description": one.description,
                 "methods": [{"name": m.name, "role": m.role, "limited": m.limited} for m in one.methods],
                 "refused": one.refused,
+                "pages": None if one.pages is None else {"role": one.pages.role, "title": one.pages.title},
                 "statistics": counted,
             }
             for one, counted in zip(known, statistics, strict=True)
         ]
     }
+
+
+class Page(Params, frozen=True, kw_only=True):
+    extension: str
+
+
+@method("extension.page", "viewer", Page)
+async def page(gateway: Gateway, caller: Caller, params: Page) -> dict[str, Any]:
+    """Where the caller finds an extension's pages for the next hour: `path`, which is a secret, and what to call them."""
+    offered = await gateway.extensions.pages(params.extension)
+    caller.principal.require(offered.role, f"the pages of {params.extension}")
+    if offered.role in {"approver", "owner"}:
+        await refuse_agents(gateway, caller)
+    ticket, expires = gateway.tickets.make(params.extension, caller.principal, time.time())
+    return {"path": f"/ext/{params.extension}/{ticket}/", "title": offered.title, "expires": expires}
 
 
 @method("extension.config", "viewer", Nothing)

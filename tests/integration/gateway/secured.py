@@ -65,6 +65,11 @@ class Secured:
         async with aiohttp.ClientSession() as http, http.post(url, json=body, headers=headers) as answer:
             return answer.status, await answer.json(content_type=None)
 
+    async def get(self, path: str) -> tuple[int, str, bytes]:
+        """What a browser without any credential gets: status, media type, body."""
+        async with aiohttp.ClientSession() as http, http.get(f"{self.running.url}{path}") as answer:
+            return answer.status, answer.content_type, await answer.read()
+
 
 @asynccontextmanager
 async def secured(home: Path) -> AsyncGenerator[Secured]:

@@ -109,6 +109,16 @@ async def test_an_extension_in_javascript_is_called_through_the_gateway(place: S
         status, problem = await place.post("ext.shouter.shout", {})
         assert (status, problem["code"], problem["detail"]) == (502, "extension_failed", "there is nothing to shout")
         assert problem["details"]["reason"] == "400"
+        status, opened = await place.post("extension.page", {"extension": "shouter"})
+        assert (status, opened["title"]) == (200, "Shouting")
+        status, media_type, page = await place.get(opened["path"])
+        assert (status, media_type) == (200, "text/html")
+        assert b'<script src="who.js">' in page
+        status, media_type, script = await place.get(f"{opened['path']}who.js")
+        assert (status, media_type, answer["for"].encode() in script) == (200, "text/javascript", True)
+        status, _, large = await place.get(f"{opened['path']}large.bin")
+        assert (status, large) == (200, b"trunk" * 300_000)
+        assert await place.get(f"{opened['path']}none") == (404, "text/plain", b"there is no none")
     finally:
         process.terminate()
         await process.wait()

@@ -32,6 +32,7 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "extension.dead_letter": ("viewer", "never"),
     "extension.emit": ("viewer", "session"),
     "extension.list": ("viewer", "itself"),
+    "extension.page": ("viewer", "never"),
     "host.directories": ("participant", "never"),
     "policy.get": ("approver", "never"),
     "policy.history": ("approver", "never"),
