@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from trunkline_gateway.access import HEADERS as USUAL
-from trunkline_gateway.access import Access
+from trunkline_gateway.access import SANDBOX, Access
 from trunkline_gateway.calls import headers_of
 from trunkline_gateway.extensions import PagesOffer
 from trunkline_gateway.gateway import Caller, Gateway
@@ -68,7 +68,7 @@ class ExtensionPages:
 
     def add_to(self, router: web.UrlDispatcher) -> None:
         router.add_get("/ext/{name}", self._on_frame)
-        router.add_get("/ext/{name}/{ticket}/{path:.*}", self._on_page)
+        router.add_get("/ext/{name}/{ticket}/{path:.*}", self._on_page, name=SANDBOX)
 
     async def _on_frame(self, request: web.Request) -> web.Response:
         if not is_extension(request.match_info["name"]):

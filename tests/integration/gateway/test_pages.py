@@ -100,7 +100,13 @@ async def test_a_page_is_in_a_sandbox_and_no_cookie_comes_or_goes(rig: Rig) -> N
         }
         assert "secret" not in str(told)
         assert rig.token not in str(told)
-        assert (await get(rig, f"{path}a/b.css"))[1] == b"p {}"
+        # As browsers ask for what a page without an origin loads.
+        status, body, headers = await get(rig, f"{path}a/b.css", Origin="null")
+        assert (status, body) == (200, b"p {}")
+        assert headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+        assert (await get(rig, f"{path}a/b.css", Origin="https://elsewhere.example"))[:2] == (403, "bad_origin")
+        for elsewhere in ("/", "/ext/bot", "/api/v1/openapi.json"):
+            assert (await get(rig, elsewhere, Origin="null"))[:2] == (403, "bad_origin")
         assert (await get(rig, f"{path}none"))[:2] == (404, b"none")
         # Ours around it: only it may be framed there, and only from here.
         status, _, headers = await get(rig, "/ext/bot")
