@@ -23,6 +23,8 @@ from trunkline_wire.ids import check_id, new_session_id
 log = logging.getLogger(__name__)
 
 PAGE: Final = 50
+MAX_SESSIONS: Final = 100
+"""Sessions that one editor may have open at a time."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +98,7 @@ class Server:
             state = await self._state(self._wanted.session)
             attached = await self._attach(state.session)
             return Reply(_with_id(state), lambda: attached.open("start", state.seq))
+        self._require_room()
         cwd = text(params, "cwd")
         if cwd is None:
             raise TrunklineError("bad_params", "session/new needs `cwd`, an absolute path")
@@ -185,11 +188,17 @@ class Server:
 
     async def _attach(self, session: str, like: SessionState | None = None) -> Attached:
         """A view of a session that replaces the one that this editor had of it."""
+        if session not in self._sessions:
+            self._require_room()
         old = self._sessions.pop(session, None)
         if old is not None:
             await old.close()
         attached = self._sessions[session] = Attached(self._editor, self._connect(), session, self._able, like)
         return attached
+
+    def _require_room(self) -> None:
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise TrunklineError("rate_limited", f"{MAX_SESSIONS} sessions are open here: close one first")
 
     def _attached(self, params: Obj) -> Attached:
         session = _session(params)
