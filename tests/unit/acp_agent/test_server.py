@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -24,7 +24,7 @@ class FakeWay:
     def __init__(self) -> None:
         self.called: list[str] = []
 
-    async def __aenter__(self) -> "FakeWay":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -32,10 +32,12 @@ class FakeWay:
 
     async def call(self, method: str, *, within: float = 60.0, **params: Any) -> Any:
         self.called.append(method)
+        assert within > 0
         assert method == "session.get"
         return {"state": json.loads(encode(initial(params["session"])))}
 
     async def watch(self, *, session: str, start: str) -> AsyncIterator[Notice]:
+        assert (session[:4], start) == ("ses_", "snapshot")
         yield Opened()
         await asyncio.Event().wait()
 
