@@ -47,7 +47,7 @@ class Memory:
         self.caused: set[str] = set()
         """Ids of commands that a turn has begun for."""
         self.native_since: str | None = None
-        """When the present native session was first told of."""
+        """When an agent last began the present native session, or took it up."""
         self._prompts: dict[str, str] = {}
         self._chosen: dict[str, Any] = {}
 
@@ -55,10 +55,7 @@ class Memory:
         """Takes an event in; without `sequence` as the next one."""
         if sequence is None:
             sequence = max(self.session.sequence, self.commands.sequence) + 1
-        native = self.session.native_session
         self.session = fold_session(self.session, event, sequence)
-        if self.session.native_session != native:
-            self.native_since = event.time
         self.commands = fold_commands(self.commands, event, sequence)
         match event.data:
             case SessionStatus(status="starting"):
@@ -69,6 +66,7 @@ class Memory:
             case SessionInitialized() | SessionResumed():
                 self.starts = 0
                 self._starting = False
+                self.native_since = event.time
             case ErrorRaised(code=code) if code in NO_START and self.starts:
                 self.starts -= 1
                 self._starting = False

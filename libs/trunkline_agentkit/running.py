@@ -139,14 +139,15 @@ class Starter:
         native = (state.native_session if state.turns else None) or options.resume_native
         if anew or not self._adapter.capabilities.resume:
             native = None
+        since = self._memory.native_since if native == state.native_session else None
         if state.interface == "terminal":
             return await self._open_terminal(
-                replace(await self._prepare(uuid7_hex(), None), native_session=native), intake
+                replace(await self._prepare(uuid7_hex(), None), native_session=native, native_since=since), intake
             )
         start = replace(
             await self._prepare(uuid7_hex(), None),
             native_session=native,
-            native_since=self._memory.native_since if native == state.native_session else None,
+            native_since=since,
             fork=state.turns == 0 and native is not None and state.parent is not None,
             fork_at=state.forked_at,
         )

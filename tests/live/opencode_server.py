@@ -1,4 +1,4 @@
-"""A real `opencode serve` that runs by itself, behind a relay that can stop what passes, for tests."""
+"""A real `opencode serve`, or `kilo serve`, that runs by itself, behind a relay that can stop what passes, for tests."""
 
 import asyncio
 import os
@@ -15,9 +15,10 @@ _LISTENS = 240.0
 class Server:
     """`kill` and `start` are of the same port and data. `cut` holds new connections and drops those that are open."""
 
-    def __init__(self, environment: dict[str, str], project: Path) -> None:
+    def __init__(self, environment: dict[str, str], project: Path, agent: str = "opencode") -> None:
         own = {name: value for name, value in environment.items() if not name.startswith("TRUNKLINE_")}
-        self._environment = own | {"OPENCODE_SERVER_PASSWORD": PASSWORD}
+        self._environment = own | {f"{agent.upper()}_SERVER_PASSWORD": PASSWORD}
+        self._agent = agent
         self._project = project
         self._port = free_port()
         self._relay: asyncio.Server | None = None
@@ -43,7 +44,7 @@ class Server:
         if self._relay is None:
             self._relay = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.process = await asyncio.create_subprocess_exec(
-            str(agent_path("opencode")),
+            str(agent_path(self._agent)),
             "serve",
             "--hostname",
             "127.0.0.1",

@@ -3,34 +3,72 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
+from tests.live.own_screen import screen, type_in
 
 from trunkline_testkit import eventually
 from trunkline_testkit.agents import require
 from trunkline_testkit.model_api import ScriptedApi
-from trunkline_testkit.offline import offline_env
+from trunkline_testkit.offline import KEY, offline_env
 from trunkline_testkit.product import Client, Product, running
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(1200)]
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 
 
-@asynccontextmanager
-async def product_with(agent: str, api: ScriptedApi, home: Path, project: Path) -> AsyncGenerator[Product]:
-    """The product, with an agent whose user has been through its first start and trusts the project."""
-    environment = offline_env(agent, home, api.url) | {f"TRUNKLINE_PROGRAM_{agent.upper()}": str(require(agent))}
+def begun_before(home: Path, project: Path) -> None:
+    """Claude Code's user has been through its first start and trusts the project."""
     known = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
-        "customApiKeyResponses": {"approved": [environment["ANTHROPIC_API_KEY"]], "rejected": []},
+        "customApiKeyResponses": {"approved": [KEY], "rejected": []},
         "projects": {str(project): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
     }
     (home / ".claude.json").write_text(json.dumps(known))
+
+
+def never_begun(home: Path, project: Path) -> None:
+    """Codex has not offered another model yet, and the project, which has settings of its own, was never trusted."""
+    (project / ".codex").mkdir()
+    (project / ".codex" / "config.toml").write_text('model = "gpt-5.5"\n')
+    file = home / ".codex" / "config.toml"
+    usual, _, _ = file.read_text().partition("[notice.")
+    asking = [line for line in usual.splitlines() if not line.startswith(("approval_policy", "sandbox_mode"))]
+    file.write_text("\n".join(asking))
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """`prepare` gets its home, with the settings for the scripted model, and the project. `asked`: which option of each dialog is taken
+    that its terminal begins with.
+    """
+
+    adapter: str
+    agent: str
+    prepare: Callable[[Path, Path], None] = lambda *_: None
+    asked: dict[str, str] = {}
+
+
+CASES = {
+    "claude": Case(adapter="claude", agent="claude", prepare=begun_before),
+    "codex": Case(adapter="codex", agent="codex"),
+    "codex-first": Case(adapter="codex", agent="codex", prepare=never_begun, asked={"trust": "yes", "model": "old"}),
+    "gemini": Case(adapter="acp", agent="gemini"),
+    "kilo": Case(adapter="opencode", agent="kilo"),
+    "opencode": Case(adapter="opencode", agent="opencode"),
+}
+
+
+@asynccontextmanager
+async def product_with(case: Case, api: ScriptedApi, home: Path, project: Path) -> AsyncGenerator[Product]:
+    require(case.agent)
+    environment = offline_env(case.agent, home, api.url)
+    case.prepare(home, project)
     # The path of a unix socket is short.
     with tempfile.TemporaryDirectory(prefix="tl") as temporary:
         async with running(home, environment | {"TMPDIR": temporary}) as product:
@@ -39,38 +77,34 @@ async def product_with(agent: str, api: ScriptedApi, home: Path, project: Path) 
 
 def texts(client: Client, session: str, type_: str) -> list[str]:
     found = ["".join(b.get("text", "") for b in e["data"]["content"]) for e in client.events(type_, session)]
-    return [text for text in found if text]
+    return [text.strip() for text in found if text.strip()]
 
 
-async def type_in(attach: str, said: str) -> None:
-    """Types as somebody does who has attached with that command, and sees what stands there before Enter."""
-    server = attach.split()[:3]
-
-    async def shown() -> bool:
-        screen = await _run(*server, "capture-pane", "-p", "-t", "agent")
-        assert said in screen, screen
-        return True
-
-    await _run(*server, "send-keys", "-t", "agent", "-l", said)
-    await eventually(shown, PATIENCE)
-    await _run(*server, "send-keys", "-t", "agent", "Enter")
+async def answer_dialogs(client: Client, wanted: dict[str, str]) -> None:
+    """Answers what the terminal asks at its start, by its name, until nothing is left of that."""
+    left = dict(wanted)
+    while left:
+        asked = await client.wait("permission.requested", lambda e: e["data"]["name"] in left, within=PATIENCE)
+        option = left.pop(asked["data"]["name"])
+        behaviour = next(o["kind"] for o in asked["data"]["options"] if o["id"] == option).partition("_")[0]
+        answered = {"allow": "allow", "reject": "deny"}[behaviour]
+        await client.call("ask.answer", ask=asked["data"]["ask"], behaviour=answered, option=option)
 
 
-async def _run(*command: str) -> str:
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    out, _ = await process.communicate()
-    return out.decode()
+MATRIX = [pytest.param(name, marks=pytest.mark.matrix) for name in CASES if name != "claude"]
 
 
-@pytest.mark.parametrize("agent", ["claude"])
-async def test_structured_terminal_structured(agent: str, tmp_path: Path, project: Path, api: ScriptedApi) -> None:
-    async with product_with(agent, api, tmp_path / "home", project) as product:
-        await there_and_back(product, agent, project, api)
+@pytest.mark.parametrize("name", ["claude", *MATRIX])
+async def test_structured_terminal_structured(name: str, tmp_path: Path, project: Path, api: ScriptedApi) -> None:
+    case = CASES[name]
+    async with product_with(case, api, tmp_path / "home", project) as product:
+        await there_and_back(product, case, project, api)
 
 
-async def there_and_back(product: Product, agent: str, project: Path, api: ScriptedApi) -> None:
+async def there_and_back(product: Product, case: Case, project: Path, api: ScriptedApi) -> None:
     async with await product.client() as client:
-        created = await client.call("session.create", adapter=agent, cwd=str(project))
+        named = {} if case.agent == case.adapter else {"agent": case.agent}
+        created = await client.call("session.create", adapter=case.adapter, cwd=str(project), **named)
         session: str = created["session"]
         await client.subscribe(session, start="start")
         await client.call("session.prompt", session=session, text="SAY=first answer.")
@@ -80,6 +114,7 @@ async def there_and_back(product: Product, agent: str, project: Path, api: Scrip
         assert code == 0, err
         attach = (await client.call("session.get", session=session))["state"]["attach"]
         assert out == f"{session} is in its terminal; attach with:\n{attach}\n"
+        await answer_dialogs(client, case.asked)
         # from anywhere
         await client.call("session.prompt", session=session, text="SAY=second answer.")
         await client.wait("turn.completed", within=PATIENCE, count=2)
@@ -88,12 +123,11 @@ async def there_and_back(product: Product, agent: str, project: Path, api: Scrip
         await product.restarted("adapters", dead)
         await client.wait("session.resumed", lambda e: e["data"]["how"] == "adopted", within=PATIENCE)
         # by the hands of somebody who has attached
-        await type_in(attach, "SAY=third answer.")
+        await type_in(attach.split()[:3], "SAY=third answer.", PATIENCE)
 
         async def answered() -> bool:
             # Of so short a turn the screen shows no work: what was said is told once the terminal has ended.
-            screen = await _run(*attach.split()[:3], "capture-pane", "-p", "-t", "agent")
-            return screen.count("third answer.") == 2
+            return (await screen(attach.split()[:3])).count("third answer.") >= 2
 
         await eventually(answered, PATIENCE)
 
@@ -105,7 +139,7 @@ async def there_and_back(product: Product, agent: str, project: Path, api: Scrip
         answers = ["first answer.", "second answer.", "third answer.", "fourth answer."]
         assert texts(client, session, "message.assistant") == answers
         assert sorted(texts(client, session, "message.user")) == sorted(f"SAY={answer}" for answer in answers)
-    last = api.requests[-1]
+    last = next(one for one in reversed(api.requests) if one.prompt == "SAY=fourth answer.")
     assert (*last.earlier, last.prompt) == tuple(f"SAY={answer}" for answer in answers)
     code, out, err = await product.cli("verify", session)
     assert code == 0, f"{out}\n{err}"

@@ -1,5 +1,7 @@
 """The ACP adapter: finds an agent's program, by the profile of its name or as a command, and starts sessions of it."""
 
+import asyncio
+import datetime as dt
 import os
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -10,9 +12,10 @@ from trunkline_adapters.acp import gemini_history, launch
 from trunkline_adapters.acp.profiles import PROFILES
 from trunkline_adapters.acp.session import AcpSession
 from trunkline_adapters.acp.translate import AcpTranslator
-from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options
+from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options, unsupported
 from trunkline_agentkit.agents import Agent
 from trunkline_agentkit.history import HistoryFile, Line
+from trunkline_agentkit.own_terminal import OwnTerminal
 from trunkline_agentkit.profiles import profiled_program
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities
@@ -34,6 +37,7 @@ CAPABILITIES: Final = Capabilities(
     plans=True,
     queueing=True,
     compaction=True,
+    terminal=True,
     native_protocol=True,
     options=("model", "mode", "thinking", "mcp_servers", "resume_native", "native"),
 )
@@ -66,6 +70,17 @@ class AcpAdapter:
                 "unsupported", "ACP agents copy a session only as a whole: leave `at` out", capability="fork"
             )
         return await self._start(start)
+
+    async def terminal(self, start: Start) -> OwnTerminal:
+        chosen = launch.choose(start, self._source)
+        if start.agent is None or chosen.terminal is None:
+            raise unsupported("terminal", f"{chosen.title} has no terminal that takes up a session of its protocol")
+        arguments = launch.terminal_arguments(start, chosen.terminal)
+        if chosen.load_later and start.survivor is None:
+            await asyncio.sleep(launch.until_loadable(start.native_since, dt.datetime.now(dt.UTC)))
+        path = profiled_program(self.manifest, start.agent, chosen, self._source)
+        environment = launch.environment(start, chosen, self._source)
+        return OwnTerminal(profile=start.agent, command=(path, *arguments), environment=environment)
 
     async def probe(self) -> Installed:
         """The first agent that is installed, of those with a profile."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from trunkline_adapters.acp.native import VERSION
-from trunkline_adapters.acp.profiles import NO_PROFILE, PROFILES, Profile
-from trunkline_agentkit import Exit, Start
+from trunkline_adapters.acp.profiles import NO_PROFILE, PROFILES, Profile, Terminal
+from trunkline_agentkit import Exit, Start, unsupported
 from trunkline_agentkit.environment import named_variables
 from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, text
 from trunkline_wire import TrunklineError
@@ -68,6 +68,28 @@ def environment(start: Start, chosen: Profile, source: Mapping[str, str]) -> dic
     names = (*chosen.variables, *start.options.native.get("variables", []))
     temporary = dict.fromkeys(chosen.temporary, start.environment.get("TMPDIR", ""))
     return {**named_variables(names, source), **chosen.environment, **temporary, **start.environment}
+
+
+def terminal_arguments(start: Start, terminal: Terminal) -> list[str]:
+    """The arguments with which the agent's program takes up the session in its own terminal.
+
+    Raises TrunklineError `unsupported` for what it can't be given there.
+    """
+    options = start.options
+    lacking = [name for name in ("add_dirs", "command") if name in options.native]
+    lacking += ["mcp_servers"] if options.mcp_servers else []
+    if lacking:
+        raise unsupported("terminal", f"the agent's terminal can't be given {', '.join(map(repr, lacking))}")
+    mode = terminal.modes.get(options.mode or "", options.mode)
+    words: list[str] = []
+    for given, name, value in (
+        (terminal.resume, "session", start.native_session or options.resume_native),
+        (terminal.model, "model", options.model),
+        (terminal.mode, "mode", mode),
+    ):
+        if value is not None:
+            words += [word.replace(f"{{{name}}}", value) for word in given]
+    return words
 
 
 def initialize(chosen: Profile) -> Obj:

@@ -18,6 +18,17 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     value: str
 
 
+class Terminal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments with which the agent's program, started without those for ACP, takes up a session in its own terminal: that of
+    `{session}`, those of `{model}` and `{mode}`. `modes` are the terminal's words for modes that the protocol calls otherwise.
+    """
+
+    resume: tuple[str, ...]
+    model: tuple[str, ...] = ()
+    mode: tuple[str, ...] = ()
+    modes: dict[str, str] = {}
+
+
 class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an agent is started, and where it departs from the protocol."""
 
@@ -75,6 +86,9 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Methods of the agent's own that mean nothing to a reader; a `*` at the end takes every method that starts so."""
     history: Literal["chats"] | None = None
     """The form of the histories that it keeps of its own, where they can be imported (`gemini_history.py`)."""
+    terminal: Terminal | None = None
+    """Its own terminal, which the adapter of terminal programs knows by the agent's name. What is said there comes into the log
+    from the agent's history: without `history` it has none."""
     interrupt_s: float = 20.0
     """Seconds that it may take to end a turn that was interrupted; then it is ended itself, and its session taken up again."""
     start_s: float = 120.0
@@ -88,6 +102,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def _check(profile: Profile) -> None:
+    if profile.terminal is not None and profile.history is None:
+        raise ValueError("a `terminal` needs a `history`")
     for pattern in (
         profile.mode_chunk,
         profile.notice_chunk,

@@ -99,6 +99,7 @@ def capabilities(state: State) -> Capabilities:
         plans=profile.plans,
         queueing=True,
         compaction=any(command.id == profile.compact for command in known.commands),
+        terminal=profile.terminal is not None,
         native_protocol=True,
     )
 

@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from trunkline_adapters.codex import drift, exec_launch, launch, rollout
 from trunkline_adapters.codex.exec_session import ExecSession
 from trunkline_adapters.codex.link import Link, ProcessLink, SocketLink
@@ -25,6 +27,7 @@ from trunkline_agentkit import (
     refuse_options,
 )
 from trunkline_agentkit.history import HistoryFile, Line
+from trunkline_agentkit.own_terminal import OwnTerminal
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import Capabilities, SessionOptions
 
@@ -45,6 +48,7 @@ CAPABILITIES: Final = Capabilities(
     plans=True,
     steering=True,
     compaction=True,
+    terminal=True,
     native_protocol=True,
     options=(
         "model",
@@ -98,6 +102,9 @@ class CodexAdapter:
     async def resume(self, start: Start) -> CodexSession | ExecSession:
         return await self._start(start)
 
+    async def terminal(self, start: Start) -> OwnTerminal:
+        return OwnTerminal(profile=self.name, command=(self.program(), *launch.terminal_arguments(start)))
+
     async def probe(self) -> Installed:
         path = self.program()
         return Installed(path=path, version=await program_version(path, self._source))
@@ -138,7 +145,9 @@ class CodexAdapter:
         return await self._open(start, ProcessLink(process))
 
     async def _open(self, start: Start, link: Link, *, join: str | None = None) -> CodexSession:
-        translator = CodexTranslator(start.context, CAPABILITIES, join=join)
+        # On a server that runs its terminal joins the session, and takes nothing over.
+        able = msgspec.structs.replace(CAPABILITIES, terminal=join is None)
+        translator = CodexTranslator(start.context, able, join=join)
         session = CodexSession(start, link, translator, _own_version())
         await session.open()
         return session

@@ -3,11 +3,12 @@
 MCP servers, instructions and settings, which may hold secrets, go over stdin: arguments are visible to everyone on the machine.
 """
 
+import json
 import shlex
 from typing import Any, Final
 
 from trunkline_adapters.codex import modes
-from trunkline_agentkit import Start
+from trunkline_agentkit import Start, unsupported
 from trunkline_wire import TrunklineError
 from trunkline_wire.session import SessionOptions, Thinking
 
@@ -31,6 +32,9 @@ the file with its capability token.
 """
 
 _TOKEN: Final = "CODEX_REMOTE_TOKEN"  # noqa: S105  # the name of a variable
+
+_HIDDEN: Final = ("config", "dynamic_tools")
+"""Names in `options.native` of what may hold secrets, or lives in our connection."""
 
 _EFFORTS: Final[dict[Thinking, tuple[str, ...]]] = {
     "off": ("none", "minimal", "low"),
@@ -92,6 +96,45 @@ def join(address: str, token_file: str | None) -> str:
     if token_file is None:
         return command
     return f'{_TOKEN}="$(cat {shlex.quote(token_file)})" {command} --remote-auth-token-env {_TOKEN}'
+
+
+def terminal_arguments(start: Start) -> list[str]:
+    """The arguments with which Codex takes up the thread in its own terminal.
+
+    Without a daemon: Codex's own would outlive the terminal, and have the thread still when it is taken back. Instructions are
+    the thread's and stay; MCP servers and settings may hold secrets, which have no place here.
+    Raises TrunklineError `unsupported` for a session that can't go there.
+    """
+    options, native = start.options, start.options.native
+    if "server" in native:
+        raise unsupported(
+            "terminal", "the session is on a server that others may join: `session.get` has the command, as `attach`"
+        )
+    hidden = [name for name in _HIDDEN if native.get(name)] + (["mcp_servers"] if options.mcp_servers else [])
+    if hidden:
+        raise unsupported(
+            "terminal",
+            f"Codex's terminal takes {', '.join(map(repr, hidden))} in arguments alone, which everyone on the machine can read: "
+            "put them into config.toml",
+        )
+    chosen = None if options.mode in (None, modes.PLAN) else modes.policies(options.mode)
+    settings = {
+        "model": options.model,
+        "model_provider": native.get("model_provider"),
+        "model_reasoning_effort": effort(options.thinking, []) if options.thinking is not None else None,
+        "approval_policy": chosen.approval if chosen else None,
+        "sandbox_mode": chosen.sandbox if chosen else None,
+        "personality": native.get("personality"),
+        "service_tier": native.get("service_tier"),
+    }
+    words = [f"{name}={json.dumps(value)}" for name, value in settings.items() if value is not None]
+    thread = start.native_session or options.resume_native
+    return [
+        *(["resume"] if thread else []),
+        "--no-daemon",
+        *(part for word in words for part in ("--config", word)),
+        *([thread] if thread else []),
+    ]
 
 
 def _settings(options: SessionOptions) -> dict[str, Any]:

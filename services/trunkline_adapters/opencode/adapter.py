@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import msgspec
+
 from trunkline_adapters.opencode import launch, store
 from trunkline_adapters.opencode.history import OpenCodeHistory
 from trunkline_adapters.opencode.profiles import DEFAULT, PROFILES, Profile
@@ -15,6 +17,7 @@ from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_
 from trunkline_agentkit.agents import Agent
 from trunkline_agentkit.environment import ALWAYS, named_variables
 from trunkline_agentkit.history import HistoryFile, Line
+from trunkline_agentkit.own_terminal import OwnTerminal
 from trunkline_agentkit.profiles import profiled_program
 from trunkline_wire.session import Capabilities, SessionOptions
 
@@ -37,6 +40,7 @@ CAPABILITIES: Final = Capabilities(
     questions=True,
     steering=True,
     compaction=True,
+    terminal=True,
     native_protocol=True,
     options=(
         "model",
@@ -79,6 +83,13 @@ class OpenCodeAdapter:
     def outlives(self, options: SessionOptions) -> bool:
         """A server that is not ours runs on, and the turn on it."""
         return options.native.get("server") is not None
+
+    async def terminal(self, start: Start) -> OwnTerminal:
+        chosen = PROFILES.get(start.agent or DEFAULT, self._source)
+        arguments = launch.terminal_arguments(start, chosen)
+        path = profiled_program(self.manifest, start.agent or DEFAULT, chosen, self._source)
+        environment = {**named_variables(chosen.variables, self._source), **chosen.environment}
+        return OwnTerminal(profile=chosen.terminal, command=(path, *arguments), environment=environment)
 
     async def probe(self) -> Installed:
         """The first agent that is installed, of those with a profile."""
@@ -132,7 +143,8 @@ class OpenCodeAdapter:
         join = None
         if address is not None:
             join = launch.join(chosen, address, start.cwd, native.get("user"), native.get("password_file"))
-        translator = OpenCodeTranslator(start.context, CAPABILITIES, chosen, attempts, join=join)
+        able = msgspec.structs.replace(CAPABILITIES, terminal=bool(chosen.terminal) and address is None)
+        translator = OpenCodeTranslator(start.context, able, chosen, attempts, join=join)
         session = OpenCodeSession(start, await self._server(start, chosen), translator, chosen)
         await session.open()
         return session

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from trunkline_adapters.opencode.profiles import Profile
-from trunkline_agentkit import Start
+from trunkline_agentkit import Start, unsupported
 from trunkline_agentkit.environment import named_variables
 from trunkline_agentkit.fields import Obj, as_obj, items, obj, text
 from trunkline_wire import TrunklineError
@@ -117,6 +117,32 @@ def join(profile: Profile, address: str, directory: str, user: str | None, passw
         if password_file is None
         else f'{profile.password_variable}="$(cat {shlex.quote(password_file)})" {command}'
     )
+
+
+def terminal_arguments(start: Start, chosen: Profile) -> list[str]:
+    """The arguments with which the program takes up the session in its own terminal.
+
+    Further instructions and the schema go with prompts of ours alone, and have no place there.
+    Raises TrunklineError `unsupported` for a session that can't go there.
+    """
+    options = start.options
+    if not chosen.terminal:
+        raise unsupported("terminal", f"{chosen.title} has no terminal that takes up a session")
+    if "server" in options.native:
+        raise unsupported(
+            "terminal", "the session is on a server that others may join: `session.get` has the command, as `attach`"
+        )
+    if options.mcp_servers:
+        raise unsupported(
+            "terminal",
+            f"MCP servers of a session can't be given to {chosen.title}'s terminal: put them into its own settings",
+        )
+    session = start.native_session or options.resume_native
+    return [
+        *(["--session", session] if session else []),
+        *(["--model", options.model] if options.model is not None else []),
+        *(["--agent", options.mode] if options.mode is not None else []),
+    ]
 
 
 def authorization(user: str, password: str | None) -> dict[str, str]:

@@ -18,6 +18,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Where the server takes password and user from."""
     mode: str
     """The agent that a session begins with where nothing else is said."""
+    terminal: str = ""
+    """What the adapter of terminal programs knows its terminal by; empty: it has none that takes up a session."""
     silent: tuple[str, ...] = ()
     """Events of its own without a translation; a `*` at the end takes every name that starts so."""
 

@@ -28,6 +28,8 @@ from trunkline_wire import TrunklineError, decode_json, encode
 
 _DEADLINE: Final = 120.0
 """Seconds for one answer: the first one of a directory takes long on a busy machine."""
+_IDLE: Final = 60.0
+"""Seconds after its last answer that a server is kept for the next question."""
 _PAGE: Final = 100
 _DEPTH: Final = 8
 """How deep sub-agents may start sub-agents."""
@@ -40,7 +42,9 @@ def directory(profile: Profile, source: Mapping[str, str]) -> Path:
 
 
 class Store:
-    """Starts the server at the first question. `close` ends it, and so does the end of this process, whatever it is."""
+    """Starts the server at the first question. `close` ends it, and so does a minute without a question, and the end of this
+    process, whatever it is.
+    """
 
     def __init__(self, path: str, profile: Profile, environment: Mapping[str, str], data: Path) -> None:
         self._path = path
@@ -50,6 +54,9 @@ class Store:
         self._lock = threading.Lock()
         self._leash: Leash | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._asking = 0
+        """Questions that wait for their answers."""
+        self._idle: threading.Timer | None = None
         self._url = ""
         self._headers: dict[str, str] = {}
 
@@ -94,17 +101,41 @@ class Store:
 
     def close(self) -> None:
         with self._lock:
-            if self._leash is not None:
-                self._leash.let_go()
-            if self._process is not None:
-                self._process.wait()
-            self._leash = self._process = None
+            self._end()
+
+    def _end(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._leash is not None:
+            self._leash.let_go()
+        if self._process is not None:
+            self._process.wait()
+        self._idle = self._leash = self._process = None
+
+    def _end_idle(self) -> None:
+        with self._lock:
+            if not self._asking:
+                self._end()
 
     def _get(self, path: str) -> tuple[Any, str | None]:
         """An answer's body, and where the next page begins."""
         with self._lock:
-            if self._process is None:
-                self._start()
+            self._asking += 1
+        try:
+            with self._lock:
+                if self._process is None:
+                    self._start()
+            return self._ask(path)
+        finally:
+            with self._lock:
+                self._asking -= 1
+                if self._idle is not None:
+                    self._idle.cancel()
+                self._idle = threading.Timer(_IDLE, self._end_idle)
+                self._idle.daemon = True
+                self._idle.start()
+
+    def _ask(self, path: str) -> tuple[Any, str | None]:
         request = urllib.request.Request(f"{self._url}{path}", headers=self._headers)  # noqa: S310  # http to loopback
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:

@@ -178,3 +178,38 @@ async def test_a_thread_is_copied_up_to_a_prompt_and_no_other_item() -> None:
         with pytest.raises(TrunklineError) as error:
             await turn_of(request, "thread", wanted)
         assert error.value.code == code
+
+
+def test_the_terminal_takes_the_thread_up_with_what_was_chosen_and_without_a_daemon() -> None:
+    assert launch.terminal_arguments(start("t")) == ["resume", "--no-daemon", "t"]
+    words = launch.terminal_arguments(
+        start("t", model='a"b', mode="untrusted", thinking="high", native={"model_provider": "mine"})
+    )
+    assert words == [
+        "resume",
+        "--no-daemon",
+        *("--config", 'model="a\\"b"'),
+        *("--config", 'model_provider="mine"'),
+        *("--config", 'model_reasoning_effort="high"'),
+        *("--config", 'approval_policy="untrusted"'),
+        *("--config", 'sandbox_mode="workspace-write"'),
+        "t",
+    ]
+    assert launch.terminal_arguments(start("t", mode="plan")) == ["resume", "--no-daemon", "t"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"native": {"config": {"web_search": "live"}}}, "'config'"),
+        ({"native": {"dynamic_tools": [{"name": "t"}]}}, "'dynamic_tools'"),
+        ({"mcp_servers": {"db": {"command": "db", "env": {"KEY": "secret"}}}}, "'mcp_servers'"),
+        ({"native": {"server": "unix:///s"}}, "`attach`"),
+    ],
+)
+def test_what_the_terminal_can_t_be_given_is_said(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(TrunklineError) as raised:
+        launch.terminal_arguments(start("t", **options))
+    assert (raised.value.code, raised.value.details["capability"]) == ("unsupported", "terminal")
+    assert named in raised.value.message
+    assert "secret" not in raised.value.message

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.opencode.recorded import new_translator
 
@@ -285,3 +286,25 @@ def test_errors_of_messages_say_what_to_do() -> None:
     full = error_info({"name": "ContextOverflowError", "data": {"message": "too long"}})
     assert (full.code, "compact it" in full.message) == ("agent_failed", True)
     assert error_info({}).message == "OpenCode reports an error without a reason"
+
+
+def test_the_terminal_takes_the_session_up_with_the_model_and_the_agent_that_were_chosen() -> None:
+    taken_up = msgspec.structs.replace(_start(model="silk/kimono", mode="plan"), native_session="ses_1")
+    words = ["--session", "ses_1", "--model", "silk/kimono", "--agent", "plan"]
+    assert launch.terminal_arguments(taken_up, PROFILES.get("kilo", {})) == words
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"native": {"server": "http://127.0.0.1:1"}}, "`attach`"), ({"mcp_servers": {"db": {}}}, "MCP servers")],
+)
+def test_what_the_terminal_can_t_be_given_is_said(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(TrunklineError, match=named) as raised:
+        launch.terminal_arguments(_start(**options), PROFILES.get("opencode", {}))
+    assert (raised.value.code, raised.value.details["capability"]) == ("unsupported", "terminal")
+
+
+def test_a_program_without_a_known_terminal_has_none() -> None:
+    unknown = msgspec.structs.replace(PROFILES.get("opencode", {}), terminal="")
+    with pytest.raises(TrunklineError, match="no terminal"):
+        launch.terminal_arguments(_start(), unknown)
