@@ -80,6 +80,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     submit_s: Annotated[float, msgspec.Meta(ge=0, le=5)] = 0.05
     """Seconds between a prompt's text and `submit`, and between keys: some take what comes at once for one thing."""
     interrupt: str = "\x03"
+    interrupts: Annotated[int, msgspec.Meta(ge=1, le=3)] = 1
+    """How often that key has to be pressed, `submit_s` apart."""
     leave: str = ""
     """What is typed to have it end."""
     dialogs: tuple[Dialog, ...] = ()

@@ -110,6 +110,9 @@ class PtySession(ConfigurableBase):
             await self._cancel_prompts()
         if self._translator.open:
             await self._type(self._profile.interrupt)
+            for _ in range(self._profile.interrupts - 1):
+                await asyncio.sleep(self._profile.submit_s)
+                await self._type(self._profile.interrupt)
         elif not waiting:
             raise TrunklineError("stale_target", "no turn is running")
 

@@ -120,7 +120,7 @@ def test_work_may_show_in_the_title_alone() -> None:
 
 
 def test_every_profile_of_the_package_tells_prompt_from_work() -> None:
-    assert set(PROFILES.shipped) == {"aider", "claude", "codex", "gemini", "shell"}
+    assert set(PROFILES.shipped) == {"aider", "claude", "codex", "gemini", "kilo", "opencode", "shell"}
     assert look(PROFILES.shipped["aider"], "Tokens: 1 sent, 2 received.\n───\n>") == "prompt"
     assert look(PROFILES.shipped["aider"], "───\n> say hi") is None
     assert look(PROFILES.shipped["shell"], "total 0\nuser@host:~$") == "prompt"
@@ -146,6 +146,13 @@ def test_codex_waits_once_it_has_started_and_works_as_its_title_says() -> None:
     assert look(profile, shown("codex-starts")) is None
     assert look(profile, shown("codex-waits"), "project") == "prompt"
     assert look(profile, shown("codex-waits"), "⠧ project") == "busy"
+
+
+@pytest.mark.parametrize("program", ["kilo", "opencode"])
+def test_opencode_shows_its_prompt_always_and_how_its_work_is_stopped(program: str) -> None:
+    profile = PROFILES.shipped[program]
+    assert look(profile, shown("opencode-waits")) == "prompt"
+    assert look(profile, shown("opencode-works")) == "busy"
 
 
 @pytest.mark.parametrize(
@@ -183,9 +190,17 @@ def test_codex_waits_once_it_has_started_and_works_as_its_title_says() -> None:
             "touch asked",
             {"once": ("1",), "always": ("2",), "no": ("4",)},
         ),
+        (
+            "opencode",
+            shown("opencode-asks"),
+            "approval",
+            "Permission required",
+            "# Shell command\n$ touch asked",
+            {"once": ("\r",), "always": ("\x1b[C", "\r", "\r"), "no": ("\x1b[C", "\x1b[C", "\r")},
+        ),
     ],
 )
-def test_what_codex_and_claude_ask(
+def test_what_programs_ask(
     program: str, screen: str, name: str, title: str, about: str, keys: dict[str, tuple[str, ...]]
 ) -> None:
     found = look(PROFILES.shipped[program], screen)
