@@ -1,11 +1,11 @@
 """A real session goes from its agent's protocol into the agent's own terminal and back, with its conversation intact."""
 
-import asyncio
 import json
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -43,6 +43,10 @@ def never_begun(home: Path, project: Path) -> None:
     file.write_text("\n".join(asking))
 
 
+def as_it_is(home: Path, project: Path) -> None:
+    """Nothing but its settings for the scripted model."""
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """`prepare` gets its home, with the settings for the scripted model, and the project. `asked`: which option of each dialog is taken
     that its terminal begins with.
@@ -50,7 +54,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     adapter: str
     agent: str
-    prepare: Callable[[Path, Path], None] = lambda *_: None
+    prepare: Callable[[Path, Path], None] = as_it_is
     asked: dict[str, str] = {}
 
 
@@ -103,7 +107,7 @@ async def test_structured_terminal_structured(name: str, tmp_path: Path, project
 
 async def there_and_back(product: Product, case: Case, project: Path, api: ScriptedApi) -> None:
     async with await product.client() as client:
-        named = {} if case.agent == case.adapter else {"agent": case.agent}
+        named: dict[str, Any] = {} if case.agent == case.adapter else {"agent": case.agent}
         created = await client.call("session.create", adapter=case.adapter, cwd=str(project), **named)
         session: str = created["session"]
         await client.subscribe(session, start="start")
@@ -139,7 +143,7 @@ async def there_and_back(product: Product, case: Case, project: Path, api: Scrip
         answers = ["first answer.", "second answer.", "third answer.", "fourth answer."]
         assert texts(client, session, "message.assistant") == answers
         assert sorted(texts(client, session, "message.user")) == sorted(f"SAY={answer}" for answer in answers)
-    last = next(one for one in reversed(api.requests) if one.prompt == "SAY=fourth answer.")
+    last = next(one for one in reversed(api.requests) if one.kind == "prompt")
     assert (*last.earlier, last.prompt) == tuple(f"SAY={answer}" for answer in answers)
     code, out, err = await product.cli("verify", session)
     assert code == 0, f"{out}\n{err}"

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from trunkline_adapters.acp import gemini_history, launch
-from trunkline_adapters.acp.profiles import PROFILES
+from trunkline_adapters.acp import gemini_history, gemini_leftovers, launch
+from trunkline_adapters.acp.profiles import PROFILES, Profile
 from trunkline_adapters.acp.session import AcpSession
 from trunkline_adapters.acp.translate import AcpTranslator
 from trunkline_agentkit import Context, Installed, Start, load_manifest, refuse_options, unsupported
@@ -76,8 +76,10 @@ class AcpAdapter:
         if start.agent is None or chosen.terminal is None:
             raise unsupported("terminal", f"{chosen.title} has no terminal that takes up a session of its protocol")
         arguments = launch.terminal_arguments(start, chosen.terminal)
-        if chosen.load_later and start.survivor is None:
-            await asyncio.sleep(launch.until_loadable(start.native_since, dt.datetime.now(dt.UTC)))
+        if start.survivor is None:
+            await _tidy(start, chosen)
+            if chosen.load_later:
+                await asyncio.sleep(launch.until_loadable(start.native_since, dt.datetime.now(dt.UTC)))
         path = profiled_program(self.manifest, start.agent, chosen, self._source)
         environment = launch.environment(start, chosen, self._source)
         return OwnTerminal(profile=start.agent, command=(path, *arguments), environment=environment)
@@ -118,7 +120,14 @@ class AcpAdapter:
         path = profiled_program(self.manifest, start.agent, chosen, self._source)
         argv = [path, *chosen.command[1:]]
         start = msgspec.structs.replace(start, environment=launch.environment(start, chosen, self._source))
+        await _tidy(start, chosen)
         process = await start.launch(argv, environment=start.environment)
         session = AcpSession(process, AcpTranslator(start.context, chosen), chosen, start, argv)
         await session.open()
         return session
+
+
+async def _tidy(start: Start, chosen: Profile) -> None:
+    native = start.native_session or start.options.resume_native
+    if chosen.history is not None and native is not None:
+        await asyncio.to_thread(gemini_leftovers.remove, start.environment, native)

@@ -75,12 +75,23 @@ _STATUSES: Final[Mapping[str, ToolStatus]] = {"cancelled": "cancelled", "error":
 
 def histories(source: Mapping[str, str]) -> list[HistoryFile]:
     """The sessions of the user whose environment `source` is, without subagents'. Blocking."""
-    root = Path(source.get("GEMINI_CLI_HOME") or source.get("HOME") or "~").expanduser() / ".gemini" / "tmp"
     found: dict[str, HistoryFile] = {}
-    for path in sorted(root.glob("*/chats/session-*")):
-        if path.suffix in {".json", ".jsonl"} and (native := _session_in(path)) is not None:
+    for path in sorted(path for directory in chats(source) for path in directory.glob("session-*")):
+        if path.suffix in {".json", ".jsonl"} and (native := session_in(path)) is not None:
             found.setdefault(native, HistoryFile(native=native, path=path))
     return list(found.values())
+
+
+def chats(source: Mapping[str, str]) -> list[Path]:
+    """The directories in which the files are, one a project."""
+    root = Path(source.get("GEMINI_CLI_HOME") or source.get("HOME") or "~").expanduser() / ".gemini" / "tmp"
+    return list(root.glob("*/chats"))
+
+
+def is_said(message: Obj) -> bool:
+    """Whether a user's message is one that somebody has said, and not made by the program for the model."""
+    content = _blocks(_parts(message.get("displayContent")) or _parts(message.get("content")))
+    return bool(content) and not join_text(content).strip().startswith(_NOT_SAID)
 
 
 def history_lines(file: HistoryFile) -> Iterator[Line]:
@@ -94,7 +105,7 @@ def history_lines(file: HistoryFile) -> Iterator[Line]:
         else [
             path
             for path in sorted(beside.glob(f"session-*-{file.native[:8]}.json*"))
-            if path.suffix in {".json", ".jsonl"} and _session_in(path) == file.native
+            if path.suffix in {".json", ".jsonl"} and session_in(path) == file.native
         ]
     )
     told: set[str] = set()
@@ -106,7 +117,7 @@ def history_lines(file: HistoryFile) -> Iterator[Line]:
             yield line
 
 
-def _session_in(path: Path) -> str | None:
+def session_in(path: Path) -> str | None:
     """The id of a file's session; its name where the file does not say it, None where it is a subagent's."""
     lines = lines_of(path) if path.suffix == ".jsonl" else _lines_of_object(path, "", {})
     try:

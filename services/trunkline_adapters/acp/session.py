@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from trunkline_adapters.acp import replies
+from trunkline_adapters.acp import gemini_leftovers, replies
 from trunkline_adapters.acp.content import native_content
 from trunkline_adapters.acp.files import Files
 from trunkline_adapters.acp.launch import failed, initialize, level_among, session_params, until_loadable
@@ -157,6 +157,8 @@ class AcpSession(ConfigurableBase):
             raise
         if method == "session/load":
             await self._until_quiet()
+        if self._profile.history is not None:
+            await asyncio.to_thread(gemini_leftovers.remove, start.environment, native)
 
     async def _until_quiet(self) -> None:
         """Some agents go on telling the history after their answer: what comes behind our first prompt would be its turn's."""

@@ -9,6 +9,7 @@ import pytest
 from tests.unit import histories
 from tests.unit.histories import SESSION, Told, compare
 
+from trunkline_adapters.acp import gemini_leftovers
 from trunkline_adapters.acp.adapter import AcpAdapter
 from trunkline_agentkit.history import HistoryFile
 from trunkline_wire.ids import item_id
@@ -208,3 +209,30 @@ def test_what_nobody_knows_is_kept_as_it_is() -> None:
     assert {block["type"] for block in told.data("message.user")[0]["content"]} == {"code"}
     assert told.summary.malformed == ["4"]
     assert told.summary.untranslated == []
+
+
+CONTEXT = user("m0", [{"text": "<session_context>\nToday is Friday."}])
+
+
+def test_a_file_without_a_word_is_removed_where_the_session_has_another(tmp_path: Path) -> None:
+    chats = tmp_path / ".gemini" / "tmp" / "project" / "chats"
+    chats.mkdir(parents=True)
+
+    def write(minute: str, native: str, *lines: dict[str, Any]) -> str:
+        name = f"session-2026-01-02T03-{minute}-{native[:8]}.jsonl"
+        (chats / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return name
+
+    head = HEAD | {"sessionId": "12345678-a"}
+    said = write("01", "12345678-a", head, {"$set": {"messages": [CONTEXT]}}, user("m1", [{"text": "hello"}]))
+    write("02", "12345678-a", head)
+    write("03", "12345678-a", head, {"$set": {"messages": [CONTEXT]}}, {"$set": {"lastUpdated": "x"}})
+    answered = write("04", "12345678-a", head, {"$set": {"messages": [CONTEXT, model("m2", "hi")]}})
+    broken = write("05", "12345678-a", head)
+    with (chats / broken).open("a") as file:
+        file.write("{")
+    other = write("06", "12345678-b", HEAD | {"sessionId": "12345678-b"})
+    alone = write("07", "87654321-c", HEAD | {"sessionId": "87654321-c"})
+    for native in ("12345678-a", "87654321-c", "none"):
+        gemini_leftovers.remove({"HOME": str(tmp_path)}, native)
+    assert {path.name for path in chats.iterdir()} == {said, answered, broken, other, alone}
