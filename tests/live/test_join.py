@@ -68,7 +68,9 @@ async def test_a_terminal_joins_a_session(agent: str, tmp_path: Path, project: P
     with tempfile.TemporaryDirectory(prefix="tl") as short:  # for the paths of unix sockets
         async with serving(agent, source, project, Path(short)) as options, running(home, source) as product:
             async with await product.client() as client:
-                adapter: dict[str, Any] = {"adapter": "codex"} if agent == "codex" else {"adapter": "opencode", "agent": agent}
+                adapter: dict[str, Any] = (
+                    {"adapter": "codex"} if agent == "codex" else {"adapter": "opencode", "agent": agent}
+                )
                 created = await client.call("session.create", cwd=str(project), options=options, **adapter)
                 session: str = created["session"]
                 await client.subscribe(session, start="start")
