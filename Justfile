@@ -26,7 +26,48 @@ setup:
 
 # start Trunkline: embedded nats-server, all services, a URL (`just up --demo` shows a session without any agent)
 up *args: setup
-    @trunkline up "$@"
+    #!/usr/bin/env bash
+    set -euo pipefail
+    # Without Node, or without its registry, the gateway has a smaller page.
+    if command -v npm > /dev/null; then just web || echo "the app could not be built: a smaller page is served" >&2; fi
+    exec trunkline up "$@"
+
+# build the app for browsers into the gateway (does nothing when it is current)
+web:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    command -v npm > /dev/null || { echo "the app needs Node 20.19 or newer; without it the gateway has a smaller page" >&2; exit 1; }
+    out=$PWD/services/trunkline_gateway/static/app
+    cd services/trunkline_web
+    want=$(find src public index.html vite.config.ts package-lock.json -type f | LC_ALL=C sort | xargs cat | sha256sum)
+    if [ "$(cat "$out/.built" 2>/dev/null || true)" != "$want" ]; then
+        just web-packages
+        npm run --silent build -- --logLevel warn
+        printf '%s\n' "$want" > "$out/.built"
+    fi
+
+[private]
+web-packages:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cd services/trunkline_web
+    want=$(sha256sum < package-lock.json)
+    if [ "$(cat node_modules/.installed 2>/dev/null || true)" != "$want" ]; then
+        npm ci --silent --ignore-scripts
+        printf '%s\n' "$want" > node_modules/.installed
+    fi
+
+# check the app's types and run its unit tests
+web-check: web-packages
+    cd services/trunkline_web && npm run --silent check && npm test --silent
+
+# drive the app in a real Chromium: all of tests/e2e, of which `just test` runs one test
+browser *args: setup web
+    @pytest -q -m "browser or not browser" tests/e2e "$@"
+
+# make screenshots of the app's main views into tests/e2e/screens/
+screens: setup web
+    @python -m tests.e2e.screens
 
 # run the tests: everything, with the real agents (`just test tests/unit` for a part)
 test *args: setup agents

@@ -11,7 +11,7 @@ from trunkline_gateway.access import peer_of
 from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods import asks
-from trunkline_gateway.page import asset
+from trunkline_gateway.page import small_page
 from trunkline_gateway.registry import Params, read_params
 from trunkline_gateway.roles import Principal
 from trunkline_wire import TrunklineError, encode
@@ -45,8 +45,7 @@ class Deciding:
         router.add_get("/a/{ask}", self._on_page)
 
     async def _on_page(self, _: web.Request) -> web.Response:
-        content, media_type = asset("/a")
-        return web.Response(body=content, content_type=media_type, charset="utf-8")
+        return small_page("/a")
 
     async def _on_look(self, request: web.Request) -> web.Response:
         params = read_params(Look, await self._body(request, None))

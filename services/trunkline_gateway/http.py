@@ -16,7 +16,7 @@ from trunkline_gateway.deciding import Deciding
 from trunkline_gateway.dispatch import call
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.openapi import document
-from trunkline_gateway.page import PATHS, asset
+from trunkline_gateway.page import Pages
 from trunkline_gateway.pages import ExtensionPages
 from trunkline_gateway.registry import Params, read_params
 from trunkline_gateway.roles import Principal
@@ -81,8 +81,7 @@ class Routes:
         app.router.add_get("/health", self._on_health)
         Deciding(self._gateway, self._body).add_to(app.router)
         ExtensionPages(self._gateway, self._access).add_to(app.router)
-        for path in PATHS:
-            app.router.add_get(path, self._on_page)
+        Pages(self._gateway.settings.app).add_to(app.router)
         return app
 
     async def _on_ws(self, request: web.Request) -> web.StreamResponse:
@@ -188,10 +187,6 @@ class Routes:
     async def _on_asyncapi(self, _: web.Request) -> web.Response:
         found = asyncapi.document(self._gateway.version)
         return web.Response(body=encode(found), content_type="application/json")
-
-    async def _on_page(self, request: web.Request) -> web.Response:
-        content, media_type = asset(request.path)
-        return web.Response(body=content, content_type=media_type, charset="utf-8")
 
     def _on_revoked(self, token: str) -> None:
         for client in list(self._clients):

@@ -20,6 +20,8 @@ class GatewaySettings(Settings, frozen=True, kw_only=True):
     """Names, besides those of loopback, that a Host header may carry."""
     origins: list[str] = []
     """Origins of browser pages, besides the gateway's own, that may connect (`https://example.org`)."""
+    app: Path | None = None
+    """The folder of a built app for browsers; the one in the package (`just web`) without it."""
     shells: bool = False
     """Whether owners may open a shell in the directory of any session."""
     acp: bool = False

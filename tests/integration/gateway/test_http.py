@@ -1,13 +1,16 @@
 """HTTP: methods, server-sent events, health, the description of the interface, the address file."""
 
 import asyncio
+import gzip
 import json
 import os
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import aiohttp
 import pytest
 from tests.integration.gateway.rig import Rig, begin_turn
+from yarl import URL
 
 from trunkline_gateway.listen import tcp_socket
 
@@ -94,10 +97,14 @@ async def test_the_interface_describes_itself(http: aiohttp.ClientSession) -> No
     assert "already_decided" in document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
 
 
-async def test_the_page_is_there_and_may_load_nothing_from_elsewhere(rig: Rig) -> None:
+async def test_without_a_built_app_a_small_page_is_there_and_may_load_nothing_from_elsewhere(
+    rig: Rig, tmp_path: Path
+) -> None:
+    await rig.restart_gateway(app=tmp_path)
     async with aiohttp.ClientSession(base_url=rig.running.url) as http:
         for path, media_type, part in [
             ("/", "text/html", '<script src="/app.js" defer>'),
+            ("/session/ses_1", "text/html", "just web"),
             ("/app.js", "text/javascript", "session.prompt"),
             ("/signing.js", "text/javascript", "trunkline-answer-2"),
             ("/app.css", "text/css", "#log"),
@@ -111,6 +118,38 @@ async def test_the_page_is_there_and_may_load_nothing_from_elsewhere(rig: Rig) -
                 assert "onclick=" not in text
                 assert "innerHTML" not in text
                 assert "style=" not in text
+        async with http.get("/icon.svg") as answer:
+            assert answer.status == 404
+
+
+async def test_a_built_app_is_one_page_for_its_paths_and_files_that_may_be_kept(rig: Rig, tmp_path: Path) -> None:
+    app = tmp_path / "app"
+    (app / "assets").mkdir(parents=True)
+    (app / "index.html").write_text("<title>built</title>")
+    (app / "assets" / "index-1a.js").write_text("export {};")
+    (app / "assets" / "index-1a.js.gz").write_bytes(gzip.compress(b"export {};"))
+    (app / "app.webmanifest").write_text("{}")
+    (tmp_path / "secret.txt").write_text("secret")
+    await rig.restart_gateway(app=app)
+    async with aiohttp.ClientSession(base_url=rig.running.url) as http:
+        for path in ("/", "/sign-in", "/asks", "/new", "/session/ses_1", "/terminal/ses_1", "/workspace/ws_1"):
+            async with http.get(path) as answer:
+                assert (await answer.text(), answer.content_type) == ("<title>built</title>", "text/html")
+                assert answer.headers["Cache-Control"] == "no-store"
+                assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+        async with http.get("/assets/index-1a.js", headers={"Accept-Encoding": "gzip"}) as answer:
+            assert (await answer.text(), answer.content_type) == ("export {};", "text/javascript")
+            assert answer.headers["Content-Encoding"] == "gzip"
+            assert "immutable" in answer.headers["Cache-Control"]
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        async with http.get("/app.webmanifest") as answer:
+            assert answer.content_type == "application/manifest+json"
+        for path in ("/assets/..%2f..%2fsecret.txt", "/assets/%2e%2e", "/assets/none.js", "/assets/.built"):
+            async with http.get(URL(path, encoded=True)) as answer:
+                assert answer.status == 404
+        # the page of a link that decides one ask stays by itself
+        async with http.get("/a") as answer:
+            assert "/ask.js" in await answer.text()
 
 
 async def test_the_address_file_says_where_it_is(rig: Rig) -> None:
