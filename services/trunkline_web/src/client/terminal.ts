@@ -1,0 +1,127 @@
+/** One viewer of a terminal: `/ws/terminal/<session>`. Reconnects with the same viewer, so that the keyboard stays its own. */
+
+import { delayOf } from "./backoff";
+import type { ErrorInfo } from "./protocol";
+
+export interface TerminalState {
+  running?: boolean;
+  columns?: number;
+  rows?: number;
+  writable?: boolean;
+  writer?: { viewer: string; actor?: string } | null;
+}
+
+export interface Screen {
+  /** What is printed next follows what was. `reset`: it is the whole screen, of that size. */
+  print(data: Uint8Array, reset?: { columns: number; rows: number }): void;
+  state(state: TerminalState, mine: boolean): void;
+  note(words: string): void;
+}
+
+const HEAD = 17;
+const ACK_EVERY = 16 * 1024;
+const ENDED = new Set(["unauthorized", "forbidden", "revoked", "expired", "unknown_session"]);
+
+export class TerminalLink {
+  private socket: WebSocket | undefined;
+  private viewer: string;
+  private received = 0;
+  private acked = 0;
+  private failures = 0;
+  private ended = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly url: string,
+    viewer: string,
+    private readonly token: string | undefined,
+    private readonly screen: Screen,
+  ) {
+    this.viewer = viewer;
+    this.dial();
+  }
+
+  type(keys: string): void {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(new TextEncoder().encode(keys));
+  }
+
+  take(force: boolean): void {
+    this.say({ type: "take", force });
+  }
+
+  release(): void {
+    this.say({ type: "release" });
+  }
+
+  resize(columns: number, rows: number): void {
+    this.say({ type: "resize", columns, rows });
+  }
+
+  end(): void {
+    this.ended = true;
+    clearTimeout(this.timer);
+    this.socket?.close();
+  }
+
+  private dial(): void {
+    const socket = new WebSocket(this.url);
+    socket.binaryType = "arraybuffer";
+    this.socket = socket;
+    this.received = this.acked = 0;
+    socket.onopen = () => this.say({ type: "hello", viewer: this.viewer, history: 1000, token: this.token });
+    socket.onmessage = ({ data }) => (typeof data === "string" ? this.hear(JSON.parse(data)) : this.show(new Uint8Array(data)));
+    socket.onclose = ({ reason }) => {
+      if (this.ended) return;
+      if (ENDED.has(reason)) {
+        this.screen.note(`The gateway ended the connection: ${reason}`);
+        return;
+      }
+      this.screen.note("connecting again …");
+      this.timer = setTimeout(() => this.dial(), delayOf(++this.failures));
+    };
+  }
+
+  private hear(said: Record<string, any>): void {
+    switch (said.type) {
+      case "hello":
+        this.failures = 0;
+        this.viewer = said.viewer;
+        this.screen.note("");
+        if (said.state) this.tell(said.state);
+        break;
+      case "state":
+        this.tell(said.state);
+        break;
+      case "lost":
+        this.screen.note("the terminal's owner is away …");
+        break;
+      case "error":
+        this.screen.note((said.error as ErrorInfo).message);
+        break;
+    }
+  }
+
+  private tell(state: TerminalState): void {
+    this.screen.state(state, state.writer?.viewer === this.viewer);
+  }
+
+  private show(frame: Uint8Array): void {
+    this.received += frame.length;
+    const content = frame.subarray(HEAD);
+    if (frame[0] === 0x6f) this.screen.print(content);
+    else if (frame[0] === 0x70) {
+      const end = content.indexOf(0x0a);
+      const { columns, rows } = JSON.parse(new TextDecoder().decode(content.subarray(0, end)));
+      this.screen.print(content.subarray(end + 1), { columns, rows });
+      this.screen.note("");
+    }
+    if (this.received - this.acked >= ACK_EVERY || frame[0] === 0x70) {
+      this.acked = this.received;
+      this.say({ type: "ack", bytes: this.received });
+    }
+  }
+
+  private say(message: object): void {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+}

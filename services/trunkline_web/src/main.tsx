@@ -1,0 +1,21 @@
+import { render } from "solid-js/web";
+import { flush } from "./store/outbox";
+import { begin, onConnected } from "./store/world";
+import { App } from "./view/App";
+import "./style/base.css";
+import "./style/shell.css";
+import "./style/transcript.css";
+import "./style/asks.css";
+
+// A page that stayed open over a new build asks for files that are gone: the new page has new names.
+const RELOADED = "trunkline.reloaded";
+addEventListener("vite:preloadError", () => {
+  if (Date.now() - Number(sessionStorage.getItem(RELOADED)) < 60_000) return;
+  sessionStorage.setItem(RELOADED, String(Date.now()));
+  location.reload();
+});
+
+const place = document.getElementById("app");
+if (place !== null) render(() => <App />, place);
+onConnected(flush);
+void begin();

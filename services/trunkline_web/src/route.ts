@@ -1,0 +1,51 @@
+/** Where the app is: the page's path, kept in the browser's history. */
+
+import { createSignal } from "solid-js";
+
+export type Route =
+  | { page: "home" }
+  | { page: "workspace"; id: string }
+  | { page: "session"; id: string; at?: string }
+  | { page: "terminal"; id: string }
+  | { page: "asks" }
+  | { page: "new"; cwd?: string };
+
+/** The route of a path with its query. What is none is the first page. */
+export function parse(path: string): Route {
+  const url = new URL(path, "http://here");
+  const [, first, id] = url.pathname.split("/");
+  switch (first) {
+    case "workspace":
+      return id ? { page: "workspace", id } : { page: "home" };
+    case "session":
+      return id ? { page: "session", id, at: url.searchParams.get("at") ?? undefined } : { page: "home" };
+    case "terminal":
+      return id ? { page: "terminal", id } : { page: "home" };
+    case "asks":
+      return { page: "asks" };
+    case "new":
+      return { page: "new", cwd: url.searchParams.get("cwd") ?? undefined };
+    default:
+      return { page: "home" };
+  }
+}
+
+const here = () => location.pathname + location.search;
+const [path, setPath] = createSignal(here());
+addEventListener("popstate", () => setPath(here()));
+
+export const route = (): Route => parse(path());
+
+export function go(to: string): void {
+  if (to !== here()) history.pushState(null, "", to);
+  setPath(to);
+}
+
+/** A click on a link of ours stays in the page; with a modifier key the browser does what it does. */
+export function onLink(event: MouseEvent): void {
+  const link = (event.target as Element).closest?.("a");
+  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  if (link.target || link.origin !== location.origin || link.hasAttribute("download")) return;
+  event.preventDefault();
+  go(link.pathname + link.search);
+}

@@ -1,0 +1,19 @@
+/** What the browser keeps over reloads: drafts and prompts that have not reached the log. Storage may be full or forbidden. */
+
+export function read<T>(key: string, otherwise: T): T {
+  try {
+    const found = localStorage.getItem(`trunkline.${key}`);
+    return found === null ? otherwise : (JSON.parse(found) as T);
+  } catch {
+    return otherwise;
+  }
+}
+
+export function write(key: string, value: unknown): void {
+  try {
+    if (value === undefined || value === "") localStorage.removeItem(`trunkline.${key}`);
+    else localStorage.setItem(`trunkline.${key}`, JSON.stringify(value));
+  } catch {
+    // it lives until the page is closed, then
+  }
+}

@@ -1,0 +1,230 @@
+/** What the app knows of all sessions: the connection, the list, the asks. One subscription keeps it current. */
+
+import { createSignal } from "solid-js";
+import { createStore, produce, reconcile } from "solid-js/store";
+import { Connection, type Link } from "../client/connection";
+import { newCommand } from "../client/ids";
+import { leave, redeem, sign } from "../client/device";
+import {
+  GatewayError,
+  type AskRecord,
+  type Hello,
+  type LogEvent,
+  type Opened,
+  type Role,
+  type SessionState,
+  type Snapshot,
+} from "../client/protocol";
+import type { Answer } from "../model/answers";
+
+const RANK: Record<Role, number> = { viewer: 0, participant: 1, approver: 2, owner: 3 };
+const TOKEN = "token";
+const REFRESH_MS = 300;
+const MANY = 8;
+/** What changes how a session looks in the list; the rest of its events are its own page's business. */
+const PATTERNS = [
+  ...["session.created", "session.initialized", "session.updated", "session.status", "session.closed"],
+  ...["session.archived", "session.resumed", "session.erased", "session.claimed"],
+  ...["turn.*", "permission.requested", "question.asked", "plan.proposed", "ask.*", "message.user", "error"],
+];
+
+interface World {
+  sessions: Record<string, SessionState>;
+  asks: Record<string, AskRecord>;
+  loaded: boolean;
+  total: number;
+}
+
+const [link, setLink] = createSignal<Link>({ state: "idle" });
+const [hello, setHello] = createSignal<Hello>();
+const [world, setWorld] = createStore<World>({ sessions: {}, asks: {}, loaded: false, total: 0 });
+const [toast, setToast] = createSignal("");
+
+export { hello, link, toast, world };
+
+const scheme = location.protocol === "https:" ? "wss" : "ws";
+
+export const connection = new Connection(`${scheme}://${location.host}/ws`, (now) => {
+  setLink(now);
+  if (now.state === "open") {
+    setHello(now.hello);
+    for (const act of connected) act();
+  } else if (now.state === "signed_out") {
+    sessionStorage.removeItem(TOKEN);
+  }
+});
+
+const connected = new Set<() => void>();
+
+/** Has `act` done whenever a connection is there again. */
+export function onConnected(act: () => void): void {
+  connected.add(act);
+}
+
+export const may = (role: Role): boolean => RANK[hello()?.role ?? "viewer"] >= RANK[role];
+
+export function say(words: unknown): void {
+  setToast(words instanceof Error ? words.message : String(words));
+}
+
+export const sessions = (): SessionState[] =>
+  Object.values(world.sessions).sort((a, b) => (b.updated ?? "").localeCompare(a.updated ?? ""));
+
+export const openAsks = (): AskRecord[] =>
+  Object.values(world.asks)
+    .filter((ask) => ask.status === "open")
+    .sort((a, b) => a.time.localeCompare(b.time));
+
+/** Begins: with the code of a sign-in link, a token of this tab, or the cookie. */
+export async function begin(): Promise<void> {
+  addEventListener("online", () => connection.retry());
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && connection.retry());
+  const code = location.pathname === "/sign-in" && new URLSearchParams(location.hash.slice(1)).get("code");
+  if (location.pathname === "/sign-in") history.replaceState(null, "", "/");
+  if (code) {
+    try {
+      await redeem(code);
+      sessionStorage.removeItem(TOKEN);
+    } catch (error) {
+      setLink({ state: "signed_out", why: error instanceof Error ? error.message : String(error) });
+      return;
+    }
+  }
+  connection.follow({ patterns: PATTERNS, deltas: false }, { opened, event, gap: (gap) => take(gap.snapshot) });
+  connection.start(sessionStorage.getItem(TOKEN) ?? undefined);
+}
+
+/** Brings more sessions into the list than the snapshot had, the latest of the rest. */
+export async function moreSessions(): Promise<void> {
+  const offset = Object.keys(world.sessions).length;
+  const { sessions, total } = await connection.call<{ sessions: SessionState[]; total: number }>("session.list", {
+    limit: 200,
+    offset,
+  });
+  for (const state of sessions) put(state);
+  setWorld("total", total);
+}
+
+export function signIn(token: string): void {
+  sessionStorage.setItem(TOKEN, token);
+  connection.start(token);
+}
+
+export async function signOut(): Promise<void> {
+  sessionStorage.removeItem(TOKEN);
+  await leave().catch(() => undefined);
+  connection.stop("You have signed out.");
+}
+
+/** Decides an ask. The same decision again, after a lost connection, is the same answer. */
+export async function decide(record: AskRecord, answer: Answer): Promise<void> {
+  const key = `${record.ask} ${JSON.stringify(answer)}`;
+  const id = minted.get(key) ?? newCommand();
+  minted.set(key, id);
+  const given = { id, ask: record.ask, ...answer };
+  const signature = await sign(connection, given);
+  await connection.call("ask.answer", { ...given, session: record.session, signature });
+}
+
+const minted = new Map<string, string>();
+
+function opened({ snapshot }: Opened): void {
+  if (snapshot === undefined) {
+    // resumed: what was missed comes as events
+    return;
+  }
+  take(snapshot);
+}
+
+function take(snapshot: Snapshot | undefined): void {
+  if (snapshot === undefined) return;
+  setWorld({
+    sessions: Object.fromEntries((snapshot.sessions ?? []).map((state) => [state.session, state])),
+    asks: Object.fromEntries(snapshot.asks.map((ask) => [ask.ask, ask])),
+    loaded: true,
+    total: snapshot.total ?? 0,
+  });
+}
+
+const ENDED: Record<string, AskRecord["status"]> = {
+  "ask.decided": "decided",
+  "ask.expired": "expired",
+  "ask.withdrawn": "withdrawn",
+};
+
+function event(event: LogEvent): void {
+  const status = ENDED[event.type];
+  if (status !== undefined && world.asks[event.data.ask]?.status === "open") {
+    const decision = status === "decided" ? event.data : null;
+    setWorld("asks", event.data.ask, { status, decision, withdrawn: event.data.why ?? null });
+  }
+  if (event.type === "session.erased") {
+    setWorld(
+      "sessions",
+      produce((all) => {
+        delete all[event.session];
+      }),
+    );
+    return;
+  }
+  dirty.add(event.session);
+  timer ??= setTimeout(() => void refresh(), REFRESH_MS);
+}
+
+const dirty = new Set<string>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** The gateway has the states folded: those that changed are asked for, a few times a second at most. */
+async function refresh(): Promise<void> {
+  const wanted = [...dirty];
+  dirty.clear();
+  timer = undefined;
+  try {
+    if (wanted.length > MANY) {
+      const { sessions, total } = await connection.call<{ sessions: SessionState[]; total: number }>("session.list", {
+        limit: 200,
+      });
+      const { asks } = await connection.call<{ asks: AskRecord[] }>("ask.list");
+      for (const state of sessions) put(state);
+      setWorld("total", total);
+      putAsks(asks);
+      return;
+    }
+    const found = await Promise.all(
+      wanted.map((session) =>
+        connection.call<{ state: SessionState; asks: AskRecord[] }>("session.get", { session }).catch(later(session)),
+      ),
+    );
+    for (const one of found) {
+      if (one === undefined) continue;
+      put(one.state);
+      putAsks(one.asks);
+    }
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "closed") for (const session of wanted) dirty.add(session);
+  }
+}
+
+const later = (session: string) => (error: unknown) => {
+  if (error instanceof GatewayError && error.code === "closed") dirty.add(session);
+  return undefined;
+};
+
+onConnected(() => {
+  if (dirty.size > 0) timer ??= setTimeout(() => void refresh(), REFRESH_MS);
+});
+
+function put(state: SessionState): void {
+  if (world.sessions[state.session] === undefined) setWorld("sessions", state.session, state);
+  else setWorld("sessions", state.session, reconcile(state));
+}
+
+function putAsks(asks: AskRecord[]): void {
+  for (const ask of asks) {
+    const known = world.asks[ask.ask];
+    // an end that has come as an event is not taken back by an answer that was under way
+    if (known !== undefined && known.status !== "open" && ask.status === "open") continue;
+    if (known === undefined && ask.status !== "open") continue;
+    setWorld("asks", ask.ask, known === undefined ? ask : reconcile(ask));
+  }
+}

@@ -1,0 +1,168 @@
+import { createEffect, createSignal, lazy, Match, on, onCleanup, Show, Suspense, Switch } from "solid-js";
+import { route, onLink } from "../route";
+import { hello, link, openAsks, say, signOut, toast, world } from "../store/world";
+import { ConnectionBar } from "./ConnectionBar";
+import { Icon } from "./Icon";
+import { Inbox } from "./Inbox";
+import { NewSession } from "./NewSession";
+import { SessionList } from "./SessionList";
+import { Session } from "./Session";
+import { SignIn } from "./SignIn";
+import { announce } from "./announce";
+
+const Terminal = lazy(() => import("./Terminal").then(({ Terminal }) => ({ default: Terminal })));
+const TOAST_MS = 8_000;
+
+export function App() {
+  createEffect(() => announce(openAsks(), world.sessions, world.sessions[sessionOf() ?? ""]?.title ?? ""));
+  const signedOut = () => {
+    const now = link();
+    return now.state === "signed_out" ? now : undefined;
+  };
+  return (
+    <Show when={!signedOut()} fallback={<SignIn why={signedOut()?.why ?? ""} />}>
+      <Show when={hello()} fallback={<main class="sign-in"><ConnectionBar /></main>}>
+        <Signed />
+      </Show>
+    </Show>
+  );
+}
+
+function Signed() {
+  const page = () => route().page;
+  const inside = () => page() === "session" || page() === "terminal";
+  return (
+    <div class="app" data-page={page()} data-inside={inside() ? "" : undefined} onClick={onLink}>
+      <a class="skip" href="#main">
+        To the content
+      </a>
+      <aside>
+        <header class="brand">
+          <a href="/" class="name">
+            <img src="/icon.svg" alt="" width="24" height="24" />
+            Trunkline
+          </a>
+          <a href="/asks" class="button inbox-link" aria-current={page() === "asks" ? "page" : undefined}>
+            <Icon name="inbox" />
+            <span class="visually-hidden">Waiting for you</span>
+            <Badge />
+          </a>
+          <a href="/new" class="button primary" aria-label="New session">
+            <Icon name="plus" />
+          </a>
+        </header>
+        <SessionList current={sessionOf()} workspace={workspaceOf()} />
+        <footer>
+          <ConnectionBar />
+          <button type="button" class="quiet" onClick={() => void signOut()} aria-label="Sign out" title="Sign out">
+            <Icon name="out" />
+          </button>
+        </footer>
+      </aside>
+      <main id="main" tabindex="-1">
+        <Show when={inside() && link().state !== "open"}>
+          <ConnectionBar />
+        </Show>
+        <Switch fallback={<Welcome />}>
+          <Match when={sessionRoute()} keyed>
+            {(one) => <Session id={one.id} at={one.at} />}
+          </Match>
+          <Match when={terminalRoute()} keyed>
+            {(id) => (
+              <Suspense>
+                <Terminal id={id} />
+              </Suspense>
+            )}
+          </Match>
+          <Match when={page() === "asks"}>
+            <Inbox />
+          </Match>
+          <Match when={page() === "new"}>
+            <NewSession cwd={cwdOf()} />
+          </Match>
+        </Switch>
+      </main>
+      <nav class="tabs" aria-label="Main">
+        <a href="/" aria-current={page() === "home" || page() === "workspace" ? "page" : undefined}>
+          <Icon name="list" />
+          Sessions
+        </a>
+        <a href="/asks" aria-current={page() === "asks" ? "page" : undefined}>
+          <Icon name="inbox" />
+          Waiting
+          <Badge />
+        </a>
+        <a href="/new" aria-current={page() === "new" ? "page" : undefined}>
+          <Icon name="plus" />
+          New
+        </a>
+      </nav>
+      <Toast />
+    </div>
+  );
+}
+
+const sessionOf = () => {
+  const now = route();
+  return now.page === "session" || now.page === "terminal" ? now.id : undefined;
+};
+const workspaceOf = () => {
+  const now = route();
+  return now.page === "workspace" ? now.id : undefined;
+};
+const terminalRoute = () => {
+  const now = route();
+  return now.page === "terminal" ? now.id : undefined;
+};
+const cwdOf = () => {
+  const now = route();
+  return now.page === "new" ? now.cwd : undefined;
+};
+const sessionRoute = () => {
+  const now = route();
+  return now.page === "session" ? now : undefined;
+};
+
+function Badge() {
+  return (
+    <Show when={openAsks().length > 0}>
+      <span class="badge">
+        {openAsks().length}
+        <span class="visually-hidden"> asks wait</span>
+      </span>
+    </Show>
+  );
+}
+
+function Welcome() {
+  return (
+    <div class="empty welcome">
+      <img src="/icon.svg" alt="" width="72" height="72" />
+      <p>Choose a session, or start one.</p>
+      <a class="button primary" href="/new">
+        New session
+      </a>
+    </div>
+  );
+}
+
+function Toast() {
+  const [shown, setShown] = createSignal("");
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  createEffect(
+    on(toast, (words) => {
+      clearTimeout(timer);
+      setShown(words);
+      if (words) timer = setTimeout(() => say(""), TOAST_MS);
+    }),
+  );
+  onCleanup(() => clearTimeout(timer));
+  return (
+    <div class="toast" role="alert" hidden={!shown()}>
+      <span>{shown()}</span>
+      <button type="button" aria-label="Dismiss" onClick={() => say("")}>
+        <Icon name="cross" />
+      </button>
+    </div>
+  );
+}

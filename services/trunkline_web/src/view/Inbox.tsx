@@ -1,0 +1,79 @@
+import { createEffect, createSignal, For, Show } from "solid-js";
+import type { AskRecord } from "../client/protocol";
+import { ago } from "../model/format";
+import { openAsks, world } from "../store/world";
+import { now } from "./clock";
+import { AskCard } from "./AskCard";
+import { Icon } from "./Icon";
+
+/** All that waits for a decision, the oldest first, and what was decided meanwhile. */
+export function Inbox() {
+  const ended = () =>
+    Object.values(world.asks)
+      .filter((ask) => ask.status !== "open")
+      .slice(-12)
+      .reverse();
+  const [permission, setPermission] = createSignal(globalThis.Notification?.permission ?? "denied");
+  let first: HTMLDivElement | undefined;
+  createEffect((before: number) => {
+    const many = openAsks().length;
+    // the one that moves up gets the keyboard, so that a row of asks is a row of keys
+    if (many < before) first?.querySelector<HTMLElement>("article")?.focus();
+    return many;
+  }, 0);
+  return (
+    <section class="page inbox" aria-labelledby="inbox">
+      <header class="head">
+        <h1 id="inbox">Waiting for you</h1>
+        <Show when={permission() === "default"}>
+          <button type="button" onClick={async () => setPermission(await Notification.requestPermission())}>
+            <Icon name="bell" />
+            Notify me
+          </button>
+        </Show>
+      </header>
+      <div ref={first} aria-live="polite">
+        <For each={openAsks()} fallback={<Empty />}>
+          {(ask) => <AskCard record={ask} state={world.sessions[ask.session]} link />}
+        </For>
+      </div>
+      <Show when={openAsks().length > 0}>
+        <p class="hint keys">
+          <kbd>a</kbd> allow <kbd>d</kbd> deny <kbd>e</kbd> edit <kbd>Tab</kbd> next
+        </p>
+      </Show>
+      <Show when={ended().length > 0}>
+        <h2>Decided meanwhile</h2>
+        <ul class="ended">
+          <For each={ended()}>{(ask) => <Ended ask={ask} />}</For>
+        </ul>
+      </Show>
+    </section>
+  );
+}
+
+function Empty() {
+  return (
+    <div class="empty">
+      <Icon name="check" />
+      <p>Nothing waits for a decision.</p>
+    </div>
+  );
+}
+
+function Ended(props: { ask: AskRecord }) {
+  const title = () => world.sessions[props.ask.session]?.title ?? props.ask.session;
+  const how = () => {
+    const { status, decision } = props.ask;
+    if (status !== "decided" || !decision) return status;
+    const rule = decision.rule ? ` (rule ${decision.rule})` : "";
+    return `${{ allow: "allowed", deny: "denied", answered: "answered" }[decision.behaviour] ?? decision.behaviour} by ${decision.by}${rule}`;
+  };
+  return (
+    <li data-behaviour={props.ask.decision?.behaviour}>
+      <b>{props.ask.requested.name ?? props.ask.kind}</b> {how()}
+      <a href={`/session/${props.ask.session}`}>{title()}</a>
+      <time>{ago(props.ask.time, now())}</time>
+    </li>
+  );
+}

@@ -1,0 +1,218 @@
+import { createEffect, createMemo, createResource, createSignal, For, Show } from "solid-js";
+import { newCommand, newSession } from "../client/ids";
+import type { Capabilities, SessionState } from "../client/protocol";
+import { go } from "../route";
+import { submit } from "../store/outbox";
+import { connection, may, sessions } from "../store/world";
+
+interface Way {
+  adapter: string;
+  way?: string;
+  protocol?: string | null;
+  profile?: string | null;
+  version?: string | null;
+  error?: { message: string } | null;
+  login?: string;
+  signed_in?: boolean;
+  capabilities?: Capabilities | null;
+}
+
+interface Agent {
+  name: string;
+  title?: string | null;
+  ways: Way[];
+}
+
+const usable = (agent: Agent): Way | undefined => agent.ways.find((way) => !way.error);
+
+/** Starting a session: the agents that are there, and what each of them lets one choose. */
+export function NewSession(props: { cwd?: string }) {
+  const [agents] = createResource(async () => {
+    const { agents } = await connection.call<{ agents: Agent[] }>("agent.list");
+    return agents.sort((a, b) => Number(!usable(a)) - Number(!usable(b)) || a.name.localeCompare(b.name));
+  });
+  const directories = createMemo(() => [...new Set(sessions().map((state) => state.cwd ?? ""))].filter(Boolean));
+  const [agent, setAgent] = createSignal("");
+  const [written, setCwd] = createSignal(props.cwd);
+  const cwd = () => written() ?? directories()[0] ?? "";
+  const [text, setText] = createSignal("");
+  const [title, setTitle] = createSignal("");
+  const [model, setModel] = createSignal("");
+  const [mode, setMode] = createSignal("");
+  const [thinking, setThinking] = createSignal("");
+  const [busy, setBusy] = createSignal(false);
+  const [error, setError] = createSignal("");
+  // asked for again after a lost answer it is the same session
+  let session = newSession();
+
+  createEffect(() => {
+    const first = agents()?.find(usable);
+    if (!agent() && first) setAgent(first.name);
+  });
+  const chosen = createMemo(() => agents()?.find((one) => one.name === agent()));
+  const way = createMemo(() => {
+    const found = chosen();
+    return found && (usable(found) ?? found.ways[0]);
+  });
+  const honours = (option: string): boolean => way()?.capabilities?.options?.includes(option) ?? false;
+  const [found] = createResource(cwd, browse);
+
+  async function start(event: Event): Promise<void> {
+    event.preventDefault();
+    setBusy(true);
+    setError("");
+    const options = {
+      ...(honours("model") && model().trim() && { model: model().trim() }),
+      ...(honours("mode") && mode().trim() && { mode: mode().trim() }),
+      ...(honours("thinking") && thinking() && { thinking: thinking() }),
+    };
+    try {
+      await connection.call<{ state: SessionState }>("session.create", {
+        session,
+        cwd: cwd().trim(),
+        agent: agent(),
+        ...(title().trim() && { title: title().trim() }),
+        options,
+      });
+      if (text().trim()) {
+        const content = [{ type: "text", text: text().trim() }];
+        submit({ id: newCommand(), session, content, delivery: "auto" });
+      }
+      go(`/session/${session}`);
+    } catch (problem) {
+      setError(problem instanceof Error ? problem.message : String(problem));
+      session = newSession();
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  return (
+    <section class="page new" aria-labelledby="new">
+      <header class="head">
+        <h1 id="new">New session</h1>
+      </header>
+      <Show when={may("participant")} fallback={<p class="hint">A viewer starts no sessions: ask the owner for another role.</p>}>
+        <form onSubmit={start}>
+          <fieldset class="agents">
+            <legend>Agent</legend>
+            <For
+              each={agents()?.filter(usable)}
+              fallback={<p class="hint">{agents.loading ? "…" : "No agent is installed on this host."}</p>}
+            >
+              {(one) => (
+                <label class="choice">
+                  <input type="radio" name="agent" checked={agent() === one.name} onChange={() => setAgent(one.name)} />
+                  <span>
+                    <b>{one.title ?? one.name}</b>
+                    <small>{aboutOf(one)}</small>
+                  </span>
+                </label>
+              )}
+            </For>
+          </fieldset>
+          <Missing agents={agents()?.filter((one) => !usable(one)) ?? []} />
+          <label>
+            Directory
+            <input
+              list="directories"
+              required
+              placeholder="/home/me/project"
+              spellcheck={false}
+              autocapitalize="off"
+              value={cwd()}
+              onInput={(event) => setCwd(event.currentTarget.value)}
+            />
+            <datalist id="directories">
+              <For each={[...new Set([...directories(), ...(found() ?? [])])]}>{(path) => <option value={path} />}</For>
+            </datalist>
+          </label>
+          <label>
+            What is to be done
+            <textarea rows="4" value={text()} placeholder="You can write it later, too" onInput={(event) => setText(event.currentTarget.value)} />
+          </label>
+          <details>
+            <summary>More</summary>
+            <label>
+              Title
+              <input maxlength="200" value={title()} onInput={(event) => setTitle(event.currentTarget.value)} />
+            </label>
+            <Show when={honours("model")}>
+              <label>
+                Model
+                <input placeholder="the agent's own" spellcheck={false} value={model()} onInput={(event) => setModel(event.currentTarget.value)} />
+              </label>
+            </Show>
+            <Show when={honours("mode") && may("approver")}>
+              <label>
+                Mode
+                <input placeholder="the agent's own" spellcheck={false} value={mode()} onInput={(event) => setMode(event.currentTarget.value)} />
+              </label>
+            </Show>
+            <Show when={honours("thinking")}>
+              <label>
+                Thinking
+                <select onChange={(event) => setThinking(event.currentTarget.value)}>
+                  <option value="">the agent's own</option>
+                  <For each={["off", "low", "medium", "high", "max"]}>{(level) => <option value={level}>{level}</option>}</For>
+                </select>
+              </label>
+            </Show>
+          </details>
+          <Show when={error()}>
+            <p class="error" role="alert">
+              {error()}
+            </p>
+          </Show>
+          <div class="buttons">
+            <button class="primary" disabled={busy() || !way() || !cwd().trim()}>
+              {busy() ? "Starting …" : "Start"}
+            </button>
+          </div>
+        </form>
+      </Show>
+    </section>
+  );
+}
+
+/** The agents that can't run here, and why. */
+function Missing(props: { agents: Agent[] }) {
+  return (
+    <Show when={props.agents.length > 0}>
+      <details>
+        <summary>{props.agents.length} more agents are not installed here</summary>
+        <ul class="missing">
+          <For each={props.agents}>
+            {(one) => (
+              <li>
+                <b>{one.title ?? one.name}</b> <small>{aboutOf(one)}</small>
+              </li>
+            )}
+          </For>
+        </ul>
+      </details>
+    </Show>
+  );
+}
+
+function aboutOf(agent: Agent): string {
+  const way = usable(agent);
+  if (way === undefined) return agent.ways[0]?.error?.message ?? "can't be used";
+  const login = way.login && way.signed_in === false ? `, not signed in: ${way.login}` : "";
+  return [way.version, way.protocol ?? way.way].filter(Boolean).join(" · ") + login;
+}
+
+interface Listed {
+  path: string;
+  directories?: (string | { name: string })[];
+}
+
+/** The directories in one that is being written, for completion; nothing where the host does not tell. */
+async function browse(path: string): Promise<string[]> {
+  if (!path.endsWith("/")) return [];
+  const listed = await connection.call<Listed>("host.directories", { directory: path }).catch(() => undefined);
+  return (listed?.directories ?? []).map((one) => {
+    const name = typeof one === "string" ? one : one.name;
+    return name.startsWith("/") ? name : `${listed?.path.replace(/\/$/, "")}/${name}`;
+  });
+}

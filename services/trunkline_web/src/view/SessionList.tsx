@@ -1,0 +1,139 @@
+import { createMemo, createSignal, For, Show } from "solid-js";
+import type { SessionState } from "../client/protocol";
+import { ago, shortPath, visible } from "../model/format";
+import { moreSessions, say, sessions, world } from "../store/world";
+import { now } from "./clock";
+import { Icon } from "./Icon";
+import { Status, toneOf } from "./Status";
+
+interface Group {
+  workspace: string;
+  cwd: string;
+  sessions: SessionState[];
+}
+
+/** The sessions of each directory, the one with the latest event first. */
+export function groupsOf(states: SessionState[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const state of states) {
+    const workspace = state.workspace ?? "";
+    const group = groups.get(workspace) ?? { workspace, cwd: state.cwd ?? "", sessions: [] };
+    group.sessions.push(state);
+    groups.set(workspace, group);
+  }
+  return [...groups.values()];
+}
+
+/** Whether a session is one that is looked for: by title, directory, agent, id or its latest words. */
+export function fits(state: SessionState, search: string): boolean {
+  const wanted = search.trim().toLowerCase();
+  const shown = [state.title, state.cwd, state.agent, state.adapter, state.session, state.last_text];
+  return !wanted || shown.some((text) => text?.toLowerCase().includes(wanted));
+}
+
+type Filter = "open" | "waiting" | "all";
+
+export function SessionList(props: { current?: string; workspace?: string }) {
+  const [search, setSearch] = createSignal("");
+  const [filter, setFilter] = createSignal<Filter>("open");
+  const shown = createMemo(() =>
+    sessions().filter(
+      (state) =>
+        (props.workspace === undefined || state.workspace === props.workspace) &&
+        (search() !== "" || filter() === "all" || (filter() === "open" ? !state.archived : toneOf(state) === "ask")) &&
+        fits(state, search()),
+    ),
+  );
+  return (
+    <nav class="sessions" aria-label="Sessions">
+      <div class="find">
+        <Icon name="search" />
+        <input
+          type="search"
+          placeholder="Search sessions"
+          aria-label="Search sessions"
+          value={search()}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+      </div>
+      <div class="filters" role="group" aria-label="Which sessions">
+        <For each={[["open", "Open"], ["waiting", "Waiting for you"], ["all", "All"]] as [Filter, string][]}>
+          {([value, name]) => (
+            <button type="button" aria-pressed={filter() === value} onClick={() => setFilter(value)}>
+              {name}
+            </button>
+          )}
+        </For>
+      </div>
+      <Show when={props.workspace !== undefined}>
+        <a class="all" href="/">
+          <Icon name="back" />
+          All directories
+        </a>
+      </Show>
+      <For each={groupsOf(shown())} fallback={<Nothing searched={search() !== ""} />}>
+        {(group) => (
+          <section aria-label={group.cwd}>
+            <h2 title={group.cwd}>
+              <a href={`/workspace/${group.workspace}`}>
+                <Icon name="folder" />
+                <bdi>{visible(shortPath(group.cwd, 30))}</bdi>
+              </a>
+              <a class="add" href={`/new?cwd=${encodeURIComponent(group.cwd)}`} aria-label={`New session in ${group.cwd}`}>
+                <Icon name="plus" />
+              </a>
+            </h2>
+            <ul>
+              <For each={group.sessions}>{(state) => <Item state={state} current={state.session === props.current} />}</For>
+            </ul>
+          </section>
+        )}
+      </For>
+      <Show when={world.total > sessions().length}>
+        <button type="button" class="quiet" onClick={() => void moreSessions().catch(say)}>
+          {world.total - sessions().length} older sessions
+        </button>
+      </Show>
+    </nav>
+  );
+}
+
+function Item(props: { state: SessionState; current: boolean }) {
+  return (
+    <li>
+      <a
+        class="item"
+        href={`/session/${props.state.session}`}
+        aria-current={props.current ? "page" : undefined}
+        data-tone={toneOf(props.state)}
+      >
+        <span class="top">
+          <b dir="auto">{props.state.title ?? "New session"}</b>
+          <time dateTime={props.state.updated ?? undefined}>{ago(props.state.updated, now())}</time>
+        </span>
+        <span class="below">
+          <Status state={props.state} />
+          <span class="agent">{props.state.agent ?? props.state.adapter}</span>
+        </span>
+        <Show when={props.state.last_text}>
+          <span class="last" dir="auto">
+            {props.state.last_text?.slice(0, 160).replace(/[*_`#]+/g, "")}
+          </span>
+        </Show>
+      </a>
+    </li>
+  );
+}
+
+function Nothing(props: { searched: boolean }) {
+  return (
+    <div class="empty">
+      <Show when={world.loaded} fallback={<p>…</p>}>
+        <p>{props.searched ? "Nothing found." : "No session is here yet."}</p>
+        <a class="button primary" href="/new">
+          Start one
+        </a>
+      </Show>
+    </div>
+  );
+}

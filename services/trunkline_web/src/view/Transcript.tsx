@@ -1,0 +1,91 @@
+import { createEffect, createSignal, on, onCleanup, Show } from "solid-js";
+import { Virtualizer, type VirtualizerHandle } from "virtua/solid";
+import type { SessionView } from "../store/session";
+import { Icon } from "./Icon";
+import { RowView } from "./Rows";
+
+const NEAR = 80;
+const OLDER_AT = 600;
+/** Height of what stands above the list, as in the style sheet. */
+const ABOVE = 48;
+
+/** The rows of a session, of which only those on the screen are there. It stays at the end while one is at the end. */
+export function Transcript(props: { view: SessionView }) {
+  const rows = () => props.view.transcript.rows;
+  const [atEnd, setAtEnd] = createSignal(true);
+  const [shifting, setShifting] = createSignal(false);
+  let scroller: HTMLDivElement | undefined;
+  let list: VirtualizerHandle | undefined;
+  let last = 0;
+
+  function toEnd(): void {
+    if (scroller !== undefined) scroller.scrollTop = scroller.scrollHeight;
+  }
+
+  async function older(): Promise<void> {
+    if (!props.view.older() || props.view.loading()) return;
+    setShifting(true);
+    await props.view.loadOlder();
+    queueMicrotask(() => setShifting(false));
+  }
+
+  function onScroll(): void {
+    if (scroller === undefined) return;
+    // Only who scrolls up leaves the end: rows that get their heights late do not.
+    if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR) setAtEnd(true);
+    else if (scroller.scrollTop < last) setAtEnd(false);
+    last = scroller.scrollTop;
+    if (scroller.scrollTop < OLDER_AT) void older();
+  }
+
+  // What grows below while one is at the end pulls along: rows come late to their heights.
+  function follow(content: HTMLDivElement): void {
+    const watching = new ResizeObserver(() => {
+      if (atEnd()) toEnd();
+    });
+    watching.observe(content);
+    if (scroller !== undefined) watching.observe(scroller);
+    onCleanup(() => watching.disconnect());
+  }
+
+  createEffect(
+    on(
+      () => props.view.loading(),
+      (loading) => {
+        if (!loading) requestAnimationFrame(toEnd);
+      },
+    ),
+  );
+
+  return (
+    <div class="transcript">
+      <div class="scroller" ref={scroller} onScroll={onScroll} tabindex="0" role="log" aria-label="Conversation" aria-busy={props.view.loading()}>
+        <div class="content" ref={follow}>
+          <Show when={props.view.older()} fallback={<Show when={!props.view.loading()}><p class="beginning">The beginning</p></Show>}>
+            <button type="button" class="quiet" onClick={() => void older()}>
+              Older
+            </button>
+          </Show>
+          <div class="rows">
+            <Virtualizer ref={(handle) => (list = handle)} data={rows()} scrollRef={scroller} shift={shifting()} startMargin={ABOVE}>
+              {(row) => <RowView row={row} session={props.view.session} />}
+            </Virtualizer>
+          </div>
+        </div>
+      </div>
+      <Show when={!atEnd()}>
+        <button
+          type="button"
+          class="latest"
+          onClick={() => {
+            list?.scrollToIndex(rows().length - 1, { align: "end" });
+            requestAnimationFrame(toEnd);
+          }}
+        >
+          <Icon name="down" />
+          Latest
+        </button>
+      </Show>
+    </div>
+  );
+}
