@@ -165,6 +165,10 @@ def test_each_service_has_its_own_key_and_no_other(built: Built) -> None:
         user = "admin" if name == "topology" else name
         assert user in GRANTS
         assert secret.startswith(f"nats-{user}-")
+        (stored,) = (one["data"] for one in built.of("Secret") if one["metadata"]["name"] == secret)
+        assert set(stored) == {f"{user}.nk"}, "a key's file is named after its user"
+        (container,) = built.workload(name)["spec"]["template"]["spec"]["containers"]
+        assert {"name": "TRUNKLINE_NATS_SEED", "value": f"/etc/trunkline/{user}.nk"} in container["env"]
 
 
 def test_disruptions_and_scaling_are_of_what_there_is(built: Built) -> None:
