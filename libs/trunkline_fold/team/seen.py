@@ -57,6 +57,8 @@ def hook(ear: Ear, event: str, given: Obj) -> None:
             ear.member(Member(name=ear.name_of(teammate), status="idle"), "seen", team)
         case "TaskCreated" | "TaskCompleted":
             _hooked_task(ear, event, given, teammate, team)
+        case "PostToolUse" if text(given, "tool_name") == "TaskUpdate":
+            _hooked_update(ear, as_obj(given.get("tool_response")), team)
         case _:
             return
 
@@ -69,10 +71,18 @@ def _hooked_task(ear: Ear, event: str, given: Obj, teammate: str | None, team: s
         id=id,
         subject=text(given, "task_subject"),
         description=text(given, "task_description"),
-        status="pending" if event == "TaskCreated" else "completed",
+        # TaskCompleted is asked before a task is completed, and of those in progress whenever a member stops: it is none yet.
+        status="pending" if event == "TaskCreated" else None,
     )
     ear.task("hook", task, by=teammate, team=team)
     return None
+
+
+def _hooked_update(ear: Ear, result: Obj, team: str | None) -> None:
+    """What a call of the tool has changed, as its result says."""
+    id, status = ident(result, "taskId"), text(as_obj(result.get("statusChange")), "to")
+    if id is not None and status in ("pending", "in_progress", "completed", "deleted"):
+        ear.task("hook", TeamTask(id=id, status=status), team=team)
 
 
 def _list(ear: Ear, name: str) -> str:

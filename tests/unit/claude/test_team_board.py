@@ -91,6 +91,9 @@ def test_hooks_beside_files_double_nothing(tmp_path: Path) -> None:
     assert shown(both) == shown(files)
     named = [sorted(event.type for event in one.events if "message" not in event.type) for one in (files, both)]
     assert named[0] == named[1]
+    # At 40 and at 48 s the CLI has asked its TaskCompleted hook about a task that went on.
+    at_work = play("in-process", tmp_path / "at work", {"files", "hooks"}, until=50)
+    assert shown(at_work)["tasks"]["1"] == ("in_progress", "alpha", [])
 
 
 def test_a_member_in_its_pane(tmp_path: Path) -> None:
