@@ -20,7 +20,7 @@ from trunkline_gateway.access import SANDBOX, Access
 from trunkline_gateway.calls import headers_of
 from trunkline_gateway.extensions import PagesOffer
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.page import asset
+from trunkline_gateway.page import small_page
 from trunkline_gateway.peers import Peer
 from trunkline_gateway.problems import problem
 from trunkline_wire import TrunklineError
@@ -73,8 +73,7 @@ class ExtensionPages:
     async def _on_frame(self, request: web.Request) -> web.Response:
         if not is_extension(request.match_info["name"]):
             raise TrunklineError("bad_id", "an extension's name is lower-case letters, digits and hyphens")
-        content, media_type = asset("/ext")
-        response = web.Response(body=content, content_type=media_type, charset="utf-8")
+        response = small_page("/ext")
         response.headers["Content-Security-Policy"] = FRAME_POLICY
         return response
 

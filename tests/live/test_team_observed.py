@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.test_hand_over import product_with
+from tests.live.test_hand_over import CASES, product_with
 
 from trunkline_adapters.claude import hooks
 from trunkline_agentkit.hooks import HookEndpoint
@@ -85,7 +85,7 @@ async def test_a_team_in_a_terminal(
         return offline_env(agent, home, url) | teams | program
 
     monkeypatch.setattr("tests.live.test_hand_over.offline_env", environment)
-    async with product_with("claude", api, home, project) as product, watching(product) as watcher:
+    async with product_with(CASES["claude"], api, home, project) as product, watching(product) as watcher:
         code, out, err = await product.cli("hooks", "install", "claude")
         assert code == 0, err
 
