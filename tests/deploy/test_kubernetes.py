@@ -152,7 +152,7 @@ def test_selectors_pick_their_pods_and_ports_are_open(built: Built) -> None:
 
 
 def test_each_service_has_its_own_key_and_no_other(built: Built) -> None:
-    users = {"gateway", "permissions", "projector", "worker", "topology"}
+    users = {"gateway", "permissions", "projector", "teams", "worker", "topology"}
     seen: dict[str, str] = {}
     for workload, pod in built.pods():
         name = workload["metadata"]["name"]
