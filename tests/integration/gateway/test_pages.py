@@ -55,6 +55,7 @@ async def site(rig: Rig, **metadata: str) -> AsyncGenerator[Site]:
     service = await add_service(connection, name="ext-bot", version="1.0.0")
     subject, about = "trunk.ext.bot.page", {"pages": "true", "role": "viewer", **metadata}
     await service.add_endpoint(EndpointConfig(name="page", subject=subject, handler=handle, metadata=about))
+    await connection.flush()  # the server knows of it now
     try:
         yield made
     finally:
