@@ -15,8 +15,6 @@ from trunkline_wire.blocks import ToolKind
 
 STANDS_S: Final = 0.3
 """Seconds that a dialog has to stand, or to be gone."""
-UNSEEN_S: Final = 5.0
-"""Seconds in which a program whose screen tells when it works may begin to."""
 _SHOWN: Final = 4000
 """Characters of the screen around a dialog that are told."""
 
@@ -140,7 +138,11 @@ class Watch:
             return self._since + STANDS_S
         stood = self._since + self._profile.prompt_s
         # A prompt that always shows is no answer to what was sent.
-        return stood if self._begun is None or not self._profile.tells_work else max(stood, self._begun + UNSEEN_S)
+        return (
+            stood
+            if self._begun is None or not self._profile.tells_work
+            else max(stood, self._begun + self._profile.unseen_s)
+        )
 
     def _is_settled(self) -> bool:
         return _key(self._sight) == _key(self.settled)

@@ -74,6 +74,8 @@ class Profile(AgentProfile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """It works: what the screen shows then, whatever else it shows. Without it only the prompt's absence tells."""
     busy_title: str = ""
     """Likewise: what the terminal's title shows then."""
+    unseen_s: Seconds = 5.0
+    """Seconds in which a program whose screen tells when it works may begin to."""
     silent_s: Seconds = 60.0
     """Seconds of silence, with neither of them on the screen, after which it counts as waiting."""
     submit: str = "\r"

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from trunkline_adapters.pty.infer import STANDS_S, UNSEEN_S, Asking, Watch, look
+from trunkline_adapters.pty.infer import STANDS_S, Asking, Watch, look
 from trunkline_adapters.pty.profiles import PROFILES, Answer, Dialog, Profile
 
 SCREENS = Path(__file__).parents[2] / "recordings" / "screens"
@@ -88,7 +88,7 @@ def test_a_prompt_that_always_shows_counts_after_work_was_seen() -> None:
     watch = Watch(BUSY)
     watch.restart(1.0)
     watch.see(1.1, ">")
-    assert watch.due == 1.0 + UNSEEN_S
+    assert watch.due == 1.0 + 5.0
     watch.see(2.0, "working\n>")
     assert watch.settled == "busy"
     watch.see(3.0, "done\n>")
@@ -116,7 +116,7 @@ def test_work_may_show_in_the_title_alone() -> None:
     watch = Watch(silent)
     watch.restart(1.0)
     watch.see(1.1, ">", "program")
-    assert watch.due == 1.0 + UNSEEN_S
+    assert watch.due == 1.0 + 5.0
 
 
 def test_every_profile_of_the_package_tells_prompt_from_work() -> None:
