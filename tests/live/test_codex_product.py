@@ -88,6 +88,7 @@ async def test_an_agent_of_the_worker(product: Product, tmp_path: Path) -> None:
     await assert_clean(product)
 
 
+@pytest.mark.long
 async def test_servers_that_run_by_themselves(
     product: Product, source: dict[str, str], codex_program: Path, api: ScriptedApi, tmp_path: Path
 ) -> None:

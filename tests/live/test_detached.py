@@ -12,7 +12,7 @@ from trunkline_testkit import eventually
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.product import Client, Product
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(240)]
 
 
 def held(session: str) -> set[int]:

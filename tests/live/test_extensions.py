@@ -42,7 +42,7 @@ async def the_configured_webhook(product: Product, receiver: Receiver) -> None:
         async with aiohttp.ClientSession() as http, http.post(where, json=body) as answer:
             assert answer.status == 200
         decided = await client.wait("ask.decided", session=session)
-        assert (decided["data"]["by"], decided["data"]["behaviour"]) == ("amy", "allow")
+        assert (decided["data"]["by"], decided["data"]["behaviour"]) == ("ext:webhook/amy", "allow")
 
 
 async def an_extension_that_is_added(product: Product) -> None:

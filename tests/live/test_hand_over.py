@@ -98,7 +98,7 @@ async def answer_dialogs(client: Client, wanted: dict[str, str]) -> None:
 MATRIX = [pytest.param(name, marks=pytest.mark.matrix) for name in CASES if name != "claude"]
 
 
-@pytest.mark.parametrize("name", ["claude", *MATRIX])
+@pytest.mark.parametrize("name", [pytest.param("claude", marks=pytest.mark.long), *MATRIX])
 async def test_structured_terminal_structured(name: str, tmp_path: Path, project: Path, api: ScriptedApi) -> None:
     case = CASES[name]
     async with product_with(case, api, tmp_path / "home", project) as product:

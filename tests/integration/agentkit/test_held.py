@@ -164,20 +164,19 @@ async def test_half_a_line_of_a_dying_worker_never_reaches_the_agent(held: Held,
     assert await some(third, 1) == [b'heard {"n":2}']
 
 
-async def introduced(held: Held, *, epoch: int, secret: bytes | None = None) -> Any:
-    """A connection that has introduced itself."""
+async def introduced(held: Held, *, epoch: int, secret: bytes | None = None, more: bytes = b"") -> Any:
+    """A connection that has introduced itself, and said `more` in the same breath."""
     opened = os.open(held.directory, os.O_RDONLY)
     reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{opened}/socket")
     os.close(opened)
     key = (held.directory / "key").read_bytes() if secret is None else secret
-    writer.write(b"w %d 0 %d\n" % (epoch, len(key)) + key)
+    writer.write(b"w %d 0 %d\n" % (epoch, len(key)) + key + more)
     return reader, writer
 
 
 async def test_a_wrong_secret_is_refused_and_the_agent_does_not_hear_it(held: Held, run: Run) -> None:
     first = await run(ECHO)
-    reader, writer = await introduced(held, epoch=9, secret=b"guessed")
-    writer.write(b"h 0 0 1\n7")
+    reader, writer = await introduced(held, epoch=9, secret=b"guessed", more=b"h 0 0 1\n7")
     async with asyncio.timeout(10):
         assert (await reader.read()).split()[0] == b"r"
     writer.close()
