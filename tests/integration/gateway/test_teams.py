@@ -94,8 +94,12 @@ async def test_a_team_its_board_its_messages_and_what_it_uses(rig: Rig) -> None:
         lead.writer.append(MessageAssistant(content=[], usage=usage), item="itm_" + "e" * 32, lane=ann)
         lead.writer.append(TurnCompleted(outcome="success"), turn="tur_" + "1" * 32)
         await lead.writer.flush()
-        await shown(client, lead, len(LIFE) + 3)
-        used = await client.call("team.usage", team="lab")
+
+        async def counted() -> dict[str, Any] | None:
+            used = await client.call("team.usage", team="lab")
+            return used if any(one["usage"] for one in used["members"]) else None
+
+        used = await eventually(counted, 20)
         assert [(one["name"], bool(one["usage"])) for one in used["members"]] == [("ann", True), ("bob", False)]
         assert (used["total"]["input"], used["total"]["output"], used["total"]["cost_usd"]) == (100, 20, 0.5)
 
