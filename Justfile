@@ -39,7 +39,7 @@ web:
     command -v npm > /dev/null || { echo "the app needs Node 20.19 or newer; without it the gateway has a smaller page" >&2; exit 1; }
     out=$PWD/services/trunkline_gateway/static/app
     cd services/trunkline_web
-    want=$(find src public index.html vite.config.ts package-lock.json -type f | LC_ALL=C sort | xargs cat | sha256sum)
+    want=$(find src public index.html vite.config.ts package-lock.json ../../libs/trunkline_client_ts/src -type f | LC_ALL=C sort | xargs cat | sha256sum)
     if [ "$(cat "$out/.built" 2>/dev/null || true)" != "$want" ]; then
         just web-packages
         npm run --silent build -- --logLevel warn

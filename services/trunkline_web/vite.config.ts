@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
 import solid from "vite-plugin-solid";
 
+const CLIENT = join(import.meta.dirname, "../../libs/trunkline_client_ts/src/index.ts");
 const OUT = "../trunkline_gateway/static/app";
 
 /** Writes `name.gz` beside what compresses: the gateway serves it to those who take it. */
@@ -24,6 +25,7 @@ function compressed(): Plugin {
 
 export default defineConfig({
   plugins: [solid(), compressed()],
+  resolve: { alias: { "trunkline-client": CLIENT } },
   build: {
     outDir: OUT,
     emptyOutDir: true,

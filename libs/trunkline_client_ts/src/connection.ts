@@ -74,6 +74,9 @@ interface Call {
 
 export class Connection {
   server!: Hello;
+  /** Why it ended, once it has. */
+  readonly closed: Promise<string>;
+  private tellClosed!: (reason: string) => void;
   private readonly calls = new Map<string, Call>();
   private readonly queues = new Map<string, Queue>();
   private numbered = 0;
@@ -81,6 +84,7 @@ export class Connection {
   private silence: ReturnType<typeof setTimeout> | undefined;
 
   private constructor(private readonly socket: Socket) {
+    this.closed = new Promise((resolve) => (this.tellClosed = resolve));
     socket.addEventListener("message", ({ data }) => this.read(String(data)));
     socket.addEventListener("error", () => this.end("the connection broke"));
     socket.addEventListener("close", ({ reason }) => this.end(reason || "the gateway closed the connection"));
@@ -214,5 +218,6 @@ export class Connection {
     for (const call of [...this.calls.values()]) call.reject(new ConnectionLostError(reason));
     for (const queue of this.queues.values()) queue.stop("lost");
     this.queues.clear();
+    this.tellClosed(reason);
   }
 }

@@ -1,6 +1,6 @@
 /** Large values, which stand in events as references: fetched whole when somebody wants to see them. */
 
-import type { Connection } from "./connection";
+import type { Line } from "./connection";
 import type { BlobRef } from "./protocol";
 
 /** Bytes above which a value is not brought into a page. */
@@ -11,11 +11,11 @@ interface Piece {
   next?: string | null;
 }
 
-export async function whole(connection: Connection, blob: BlobRef): Promise<Uint8Array> {
+export async function whole(line: Line, blob: BlobRef): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let after: string | null | undefined;
   do {
-    const piece: Piece = await connection.call<Piece>("blob.get", { sha256: blob.sha256, ...(after && { after }) });
+    const piece: Piece = await line.call<Piece>("blob.get", { sha256: blob.sha256, ...(after && { after }) });
     pieces.push(Uint8Array.from(atob(piece.data), (sign) => sign.charCodeAt(0)));
     after = piece.next;
   } while (after);

@@ -1,14 +1,16 @@
 /**
- * One WebSocket to the gateway, for as long as the page lives: calls with answers, subscriptions that resume by cursor.
+ * The line to the gateway, for as long as the page lives: calls with answers, subscriptions that resume by cursor.
  *
  * A connection that is lost comes back by itself, after 1, 2, 4 … 30 seconds, and at once when the network does. Calls under
- * way fail with the code `closed`: whoever sends a command gives it an id, and may repeat it.
+ * way fail with the code `closed`: whoever sends a command gives it an id, and may repeat it. What a connection is says
+ * trunkline-client.
  */
 
+import { Connection, ConnectionLostError, Queue, TrunklineError, type Frame } from "trunkline-client";
 import { delayOf } from "./backoff";
-import { GatewayError, type Gap, type Hello, type LogEvent, type Opened, type Presence } from "./protocol";
+import type { Gap, Hello, LogEvent, Opened, Presence } from "./protocol";
 
-export type Link =
+export type State =
   | { state: "connecting"; since: number }
   | { state: "open"; hello: Hello }
   | { state: "waiting"; until: number; why: string }
@@ -21,7 +23,7 @@ export interface Listener {
   event(event: LogEvent, cursor: string | undefined): void;
   gap?(gap: Gap): void;
   presence?(session: string, who: Presence[]): void;
-  failed?(error: GatewayError): void;
+  failed?(error: TrunklineError): void;
 }
 
 export interface Wanted {
@@ -31,199 +33,177 @@ export interface Wanted {
   presence?: boolean;
 }
 
-interface Call {
-  resolve(payload: unknown): void;
-  reject(error: GatewayError): void;
-}
-
-const CLOSED = { code: "closed", message: "the connection was lost; it comes back by itself" };
+const CLOSED = "closed";
+/** Reasons to end a connection after which another one would end as well. */
 const FATAL = new Set(["unauthorized", "revoked", "expired"]);
 
-export class Connection {
-  private socket: WebSocket | undefined;
+/** Whether a call failed for want of a connection: it may have taken effect, and may be repeated. */
+export const isClosed = (error: unknown): boolean => error instanceof TrunklineError && error.code === CLOSED;
+
+export class Line {
+  private connection: Connection | undefined;
   private token: string | undefined;
-  private readonly calls = new Map<string, Call>();
   private readonly subscriptions = new Set<Subscription>();
-  private numbered = 0;
   private failures = 0;
+  /** Counts attempts to connect: what an earlier one brings is none of ours. */
+  private dials = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private silence: ReturnType<typeof setTimeout> | undefined;
-  private link: Link = { state: "idle" };
+  private now: State = { state: "idle" };
 
   constructor(
     private readonly url: string,
-    private readonly onLink: (link: Link) => void,
+    private readonly onState: (state: State) => void,
   ) {}
 
   /** Connects, with a token or with the cookie of a sign-in, and stays connected. */
   start(token?: string): void {
     this.token = token;
     this.failures = 0;
-    this.dial();
+    void this.dial();
   }
 
   /** Ends the connection for good. */
   stop(why = ""): void {
     clearTimeout(this.timer);
+    this.dials++;
     this.set({ state: "signed_out", why });
-    this.socket?.close();
+    this.connection?.close();
   }
 
   /** Tries again now, if it is waiting: the network has changed, or somebody is impatient. */
   retry(): void {
-    if (this.link.state === "waiting") {
+    if (this.now.state === "waiting") {
       this.failures = 0;
-      this.dial();
+      void this.dial();
     }
   }
 
   get hello(): Hello | undefined {
-    return this.link.state === "open" ? this.link.hello : undefined;
+    return this.now.state === "open" ? this.now.hello : undefined;
   }
 
-  /** Calls a method. Rejects with a GatewayError: the gateway's own, or `closed`. */
-  call<T>(method: string, params: object = {}): Promise<T> {
-    if (this.link.state !== "open") return Promise.reject(new GatewayError(CLOSED));
-    return this.send<T>(method, params);
+  /** Calls a method. Rejects with a TrunklineError: the gateway's own, or `closed`. */
+  async call<T>(method: string, params: object = {}): Promise<T> {
+    try {
+      return (await this.open().call(method, params)) as T;
+    } catch (error) {
+      throw error instanceof ConnectionLostError ? lost() : error;
+    }
   }
 
   /** Follows the log from a snapshot on, over all connections to come, until `end()`. */
   follow(wanted: Wanted, listener: Listener): Subscription {
-    const made = new Subscription(this, wanted, listener);
+    const made = new Subscription(wanted, listener, () => this.subscriptions.delete(made));
     this.subscriptions.add(made);
-    if (this.link.state === "open") void made.open();
+    if (this.now.state === "open") void made.open(this.open());
     return made;
   }
 
-  forget(subscription: Subscription): void {
-    this.subscriptions.delete(subscription);
+  private open(): Connection {
+    if (this.now.state !== "open" || this.connection === undefined) throw lost();
+    return this.connection;
   }
 
-  private send<T>(method: string, params: object): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      const id = String(++this.numbered);
-      this.calls.set(id, { resolve: resolve as (payload: unknown) => void, reject });
-      this.socket?.send(JSON.stringify({ type: "req", id, method, params }));
-    });
-  }
-
-  private dial(): void {
+  private async dial(): Promise<void> {
     clearTimeout(this.timer);
+    const mine = ++this.dials;
     this.set({ state: "connecting", since: Date.now() });
-    const socket = new WebSocket(this.url);
-    this.socket = socket;
-    socket.onopen = () => void this.greet(socket);
-    socket.onmessage = ({ data }) => socket === this.socket && this.take(JSON.parse(String(data)));
-    socket.onclose = ({ reason }) => socket === this.socket && this.lost(reason);
-  }
-
-  private async greet(socket: WebSocket): Promise<void> {
     try {
-      const hello = await this.send<Hello>("hello", { protocol: 1, client: "web", token: this.token });
-      if (socket !== this.socket) return;
+      const made = await Connection.open({ url: this.url, token: this.token }, "web");
+      if (mine !== this.dials) return made.close();
+      this.connection = made;
       this.failures = 0;
-      this.set({ state: "open", hello });
-      for (const subscription of this.subscriptions) void subscription.open();
+      this.set({ state: "open", hello: made.server as unknown as Hello });
+      for (const subscription of this.subscriptions) void subscription.open(made);
+      const reason = await made.closed;
+      if (mine === this.dials) this.wait(reason);
     } catch (error) {
-      if (error instanceof GatewayError && error.code !== CLOSED.code) this.stop(error.message);
+      if (mine !== this.dials) return;
+      if (error instanceof TrunklineError && error.code !== "timeout") this.stop(error.message);
+      else this.wait("");
     }
   }
 
-  private lost(reason: string): void {
-    clearTimeout(this.silence);
-    for (const call of this.calls.values()) call.reject(new GatewayError(CLOSED));
-    this.calls.clear();
-    for (const subscription of this.subscriptions) subscription.name = undefined;
-    if (this.link.state === "signed_out") return;
+  private wait(reason: string): void {
     if (FATAL.has(reason)) {
       this.set({ state: "signed_out", why: `the gateway ended the connection: ${reason}` });
       return;
     }
     const delay = delayOf(++this.failures);
     this.set({ state: "waiting", until: Date.now() + delay, why: reason });
-    this.timer = setTimeout(() => this.dial(), delay);
+    this.timer = setTimeout(() => void this.dial(), delay);
   }
 
-  private take(frame: Record<string, any>): void {
-    this.heard();
-    if (frame.type === "res") {
-      const call = this.calls.get(String(frame.id));
-      this.calls.delete(String(frame.id));
-      if (frame.ok) call?.resolve(frame.payload);
-      else call?.reject(new GatewayError(frame.error));
-    } else if (frame.type === "heartbeat") {
-      for (const one of this.subscriptions) {
-        if (one.name !== undefined) one.moved(frame.cursors?.[one.name] ?? frame.cursor);
-      }
-    } else {
-      for (const one of this.subscriptions) if (one.name === frame.subscription) one.take(frame);
-    }
-  }
-
-  /** A gateway that says nothing for as long as it would drop us for is gone, whatever the socket thinks. */
-  private heard(): void {
-    clearTimeout(this.silence);
-    this.silence = setTimeout(() => this.socket?.close(), 1000 * (this.hello?.silent_s ?? 45));
-  }
-
-  private set(link: Link): void {
-    this.link = link;
-    this.onLink(link);
+  private set(state: State): void {
+    this.now = state;
+    this.onState(state);
   }
 }
 
 /** A subscription over all connections: what was had is never had again, what is missing is named. */
 export class Subscription {
-  name: string | undefined;
+  private name: string | undefined;
+  private connection: Connection | undefined;
   private cursor: string | undefined;
   private ended = false;
 
   constructor(
-    private readonly connection: Connection,
     private readonly wanted: Wanted,
     private readonly listener: Listener,
+    private readonly forget: () => void,
   ) {}
 
-  /** Opens it on the connection that there is now. */
-  async open(): Promise<void> {
+  /** Follows on this connection, until that ends. */
+  async open(connection: Connection): Promise<void> {
+    this.connection = connection;
     try {
-      const where = this.cursor === undefined ? { from: "snapshot" } : { cursor: this.cursor };
-      const opened = await this.connection.call<Opened>("subscribe", { ...this.wanted, ...where });
-      if (this.ended) {
-        void this.connection.call("unsubscribe", { subscription: opened.subscription }).catch(() => undefined);
-        return;
-      }
-      this.name = opened.subscription;
-      this.cursor = opened.cursor;
-      this.listener.opened(opened);
+      let end: "full" | "lost" | undefined;
+      // Whoever reads too slowly goes on from the cursor.
+      do end = await this.read(connection);
+      while (end === "full" && !this.ended);
     } catch (error) {
-      if (error instanceof GatewayError && error.code !== CLOSED.code) this.listener.failed?.(error);
+      if (error instanceof TrunklineError) this.listener.failed?.(error);
     }
-  }
-
-  take(frame: Record<string, any>): void {
-    this.moved(frame.cursor);
-    if (frame.type === "presence") this.listener.presence?.(frame.session, frame.who);
-    else if (frame.event === "gap") this.onGap(frame.payload);
-    else if (frame.type === "event") this.listener.event(frame.payload, frame.cursor);
-  }
-
-  moved(cursor: string | undefined): void {
-    this.cursor = cursor ?? this.cursor;
   }
 
   end(): void {
     this.ended = true;
-    this.connection.forget(this);
-    if (this.name !== undefined) {
-      void this.connection.call("unsubscribe", { subscription: this.name }).catch(() => undefined);
+    this.forget();
+    if (this.name !== undefined) this.connection?.unsubscribe(this.name);
+  }
+
+  private async read(connection: Connection): Promise<"full" | "lost" | undefined> {
+    const queue = new Queue();
+    const where = this.cursor === undefined ? { from: "snapshot" as const } : { cursor: this.cursor };
+    const opened = (await connection.subscribe({ ...this.wanted, ...where }, queue)) as unknown as Opened;
+    if (this.ended) {
+      connection.unsubscribe(opened.subscription);
+      return undefined;
     }
+    this.name = opened.subscription;
+    this.cursor = opened.cursor;
+    this.listener.opened(opened);
+    for (;;) {
+      const frame = await queue.next();
+      if (frame === "full" || frame === "lost") return frame;
+      if (this.ended) return undefined;
+      this.take(frame);
+    }
+  }
+
+  private take(frame: Frame): void {
+    this.cursor = frame.cursor ?? this.cursor;
+    if (frame.type === "presence") this.listener.presence?.(String(frame.session), frame.who as Presence[]);
+    else if (frame.event === "gap") this.onGap(frame.payload as Gap);
+    else if (frame.type === "event") this.listener.event(frame.payload as LogEvent, frame.cursor);
   }
 
   private onGap(gap: Gap): void {
     // Without a snapshot it repeats what `opened` has told.
     if (gap.snapshot === undefined) return;
-    this.moved(gap.cursor);
+    this.cursor = gap.cursor ?? this.cursor;
     this.listener.gap?.(gap);
   }
 }
+
+const lost = (): TrunklineError => new TrunklineError(CLOSED, "the connection was lost; it comes back by itself");

@@ -5,7 +5,7 @@
  * elsewhere nothing is registered and nothing is signed.
  */
 
-import type { Connection } from "./connection";
+import type { Line } from "./connection";
 import { answerMac, type Signed } from "./signing";
 
 interface Kept {
@@ -63,11 +63,11 @@ export async function leave(): Promise<void> {
 }
 
 /** The device's word for an answer; undefined where this browser is no device, or not the one of the connection. */
-export async function sign(connection: Connection, answer: Signed): Promise<Signature | undefined> {
-  const device = connection.hello?.device;
+export async function sign(line: Line, answer: Signed): Promise<Signature | undefined> {
+  const device = line.hello?.device;
   if (globalThis.crypto?.subtle === undefined || !device) return undefined;
   const kept = await keys<Kept | undefined>("readonly", (store) => store.get("device"));
   if (kept === undefined || kept.device !== device) return undefined;
-  const { nonce, time } = await connection.call<{ nonce: string; time: string }>("ask.nonce");
+  const { nonce, time } = await line.call<{ nonce: string; time: string }>("ask.nonce");
   return { device, time, nonce, mac: await answerMac(kept.key, answer, time, nonce) };
 }

@@ -1,9 +1,4 @@
-/** Ids that a client mints: a command repeated with its id has one effect. */
-
-function hex(bytes: number): string {
-  return [...crypto.getRandomValues(new Uint8Array(bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+/** The name of a viewer of a terminal. */
+export function newViewer(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
-
-export const newCommand = (): string => `cmd_${hex(16)}`;
-export const newSession = (): string => `ses_${hex(16)}`;
-export const newViewer = (): string => hex(8);

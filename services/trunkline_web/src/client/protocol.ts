@@ -216,18 +216,6 @@ export interface Presence {
   doing: "watching" | "typing";
 }
 
-/** What the gateway said no with. `code` is stable, the message is for people. */
-export class GatewayError extends Error {
-  readonly code: string;
-  readonly details: Record<string, unknown>;
-
-  constructor(error: ErrorInfo) {
-    super(error.message);
-    this.code = error.code;
-    this.details = error.details ?? {};
-  }
-}
-
 /** The text itself, or the preview of what was moved to the blob store. */
 export function textOf(text: Text | null | undefined): string {
   if (text === null || text === undefined) return "";

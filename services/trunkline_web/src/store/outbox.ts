@@ -4,8 +4,9 @@
  */
 
 import { createStore, produce } from "solid-js/store";
+import { TrunklineError } from "trunkline-client";
 import type { Block } from "../client/protocol";
-import { GatewayError } from "../client/protocol";
+import { isClosed } from "../client/connection";
 import { connection } from "./world";
 import { read, write } from "./kept";
 
@@ -52,7 +53,7 @@ async function send(id: string): Promise<void> {
     await connection.call("session.prompt", { session, content, delivery, id });
     remove(id);
   } catch (error) {
-    if (!(error instanceof GatewayError) || error.code === "closed") return;
+    if (!(error instanceof TrunklineError) || isClosed(error)) return;
     setWaiting((other) => other.id === id, "error", error.message);
     keep();
   } finally {

@@ -2,15 +2,8 @@
 
 import { batch, createSignal, type Accessor } from "solid-js";
 import { createStore, produce, reconcile } from "solid-js/store";
-import {
-  GatewayError,
-  type Gap,
-  type LogEvent,
-  type Opened,
-  type Presence,
-  type SessionState,
-  type Snapshot,
-} from "../client/protocol";
+import type { Gap, LogEvent, Opened, Presence, SessionState, Snapshot } from "../client/protocol";
+import { isClosed } from "../client/connection";
 import { Memory, type Transcript } from "../model/rows";
 import { apply, attach, attachAsks, empty, fold, type Placed } from "../model/transcript";
 import { connection } from "./world";
@@ -135,7 +128,7 @@ export function watch(session: string, at?: string): SessionView {
         setOlder(page.has_more);
       });
     } catch (error) {
-      if (!(error instanceof GatewayError && error.code === "closed")) fail(error);
+      if (!isClosed(error)) fail(error);
     } finally {
       fetching = false;
     }
@@ -155,7 +148,7 @@ export function watch(session: string, at?: string): SessionView {
   }
 
   function fail(error: unknown): void {
-    if (error instanceof GatewayError && error.code === "closed") return;
+    if (isClosed(error)) return;
     setFailure(error instanceof Error ? error.message : String(error));
     setLoading(false);
   }

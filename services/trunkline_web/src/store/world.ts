@@ -2,18 +2,17 @@
 
 import { createSignal } from "solid-js";
 import { createStore, produce, reconcile } from "solid-js/store";
-import { Connection, type Link } from "../client/connection";
-import { newCommand } from "../client/ids";
+import { newCommandId } from "trunkline-client";
+import { isClosed, Line, type State } from "../client/connection";
 import { leave, redeem, sign } from "../client/device";
-import {
-  GatewayError,
-  type AskRecord,
-  type Hello,
-  type LogEvent,
-  type Opened,
-  type Role,
-  type SessionState,
-  type Snapshot,
+import type {
+  AskRecord,
+  Hello,
+  LogEvent,
+  Opened,
+  Role,
+  SessionState,
+  Snapshot,
 } from "../client/protocol";
 import type { Answer } from "../model/answers";
 
@@ -35,16 +34,14 @@ interface World {
   total: number;
 }
 
-const [link, setLink] = createSignal<Link>({ state: "idle" });
+const [link, setLink] = createSignal<State>({ state: "idle" });
 const [hello, setHello] = createSignal<Hello>();
 const [world, setWorld] = createStore<World>({ sessions: {}, asks: {}, loaded: false, total: 0 });
 const [toast, setToast] = createSignal("");
 
 export { hello, link, toast, world };
 
-const scheme = location.protocol === "https:" ? "wss" : "ws";
-
-export const connection = new Connection(`${scheme}://${location.host}/ws`, (now) => {
+export const connection = new Line(location.origin, (now) => {
   setLink(now);
   if (now.state === "open") {
     setHello(now.hello);
@@ -119,7 +116,7 @@ export async function signOut(): Promise<void> {
 /** Decides an ask. The same decision again, after a lost connection, is the same answer. */
 export async function decide(record: AskRecord, answer: Answer): Promise<void> {
   const key = `${record.ask} ${JSON.stringify(answer)}`;
-  const id = minted.get(key) ?? newCommand();
+  const id = minted.get(key) ?? newCommandId();
   minted.set(key, id);
   const given = { id, ask: record.ask, ...answer };
   const signature = await sign(connection, given);
@@ -201,12 +198,12 @@ async function refresh(): Promise<void> {
       putAsks(one.asks);
     }
   } catch (error) {
-    if (error instanceof GatewayError && error.code === "closed") for (const session of wanted) dirty.add(session);
+    if (isClosed(error)) for (const session of wanted) dirty.add(session);
   }
 }
 
 const later = (session: string) => (error: unknown) => {
-  if (error instanceof GatewayError && error.code === "closed") dirty.add(session);
+  if (isClosed(error)) dirty.add(session);
   return undefined;
 };
 

@@ -1,6 +1,6 @@
 import { createMemo, createSignal, createUniqueId, For, Match, Show, Switch } from "solid-js";
 import type { AskRecord, SessionState } from "../client/protocol";
-import { GatewayError } from "../client/protocol";
+import { TrunklineError } from "trunkline-client";
 import { allow, choose, deny, further, type Answer } from "../model/answers";
 import { visible } from "../model/format";
 import { changesOf, commandOf, pathOf, rulesOf } from "../model/tools";
@@ -25,7 +25,7 @@ export function AskCard(props: { record: AskRecord; state?: SessionState; link?:
     try {
       await decide(props.record, given);
     } catch (problem) {
-      const late = problem instanceof GatewayError && ["already_decided", "withdrawn", "expired"].includes(problem.code);
+      const late = problem instanceof TrunklineError && ["already_decided", "withdrawn", "expired"].includes(problem.code);
       setError(`${late ? "Too late: " : ""}${problem instanceof Error ? problem.message : String(problem)}`);
     } finally {
       setBusy(false);

@@ -1,5 +1,5 @@
 import { createEffect, createMemo, createSignal, For, onCleanup, Show } from "solid-js";
-import { newCommand } from "../client/ids";
+import { newCommandId } from "trunkline-client";
 import type { Block, Choice, SessionState } from "../client/protocol";
 import { attach, MOST, sizeOf, type Attachment } from "../model/attachments";
 import { plainText } from "../model/rows";
@@ -46,18 +46,18 @@ export function Composer(props: { state: SessionState }) {
     setAttachments([]);
     if (slash !== undefined && content.length === 1) {
       try {
-        await connection.call("session.run_command", { session: session(), ...slash, id: newCommand() });
+        await connection.call("session.run_command", { session: session(), ...slash, id: newCommandId() });
       } catch (error) {
         setText(words);
         say(error);
       }
       return;
     }
-    submit({ id: newCommand(), session: session(), content, delivery: running() ? delivery() : "auto" });
+    submit({ id: newCommandId(), session: session(), content, delivery: running() ? delivery() : "auto" });
   }
 
   function interrupt(): void {
-    connection.call("session.interrupt", { session: session(), id: newCommand() }).catch(say);
+    connection.call("session.interrupt", { session: session(), id: newCommandId() }).catch(say);
   }
 
   async function add(files: Iterable<File>): Promise<void> {

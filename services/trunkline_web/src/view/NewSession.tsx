@@ -1,5 +1,5 @@
 import { createEffect, createMemo, createResource, createSignal, For, Show } from "solid-js";
-import { newCommand, newSession } from "../client/ids";
+import { newCommandId, newSessionId } from "trunkline-client";
 import type { Capabilities, SessionState } from "../client/protocol";
 import { go } from "../route";
 import { submit } from "../store/outbox";
@@ -43,7 +43,7 @@ export function NewSession(props: { cwd?: string }) {
   const [busy, setBusy] = createSignal(false);
   const [error, setError] = createSignal("");
   // asked for again after a lost answer it is the same session
-  let session = newSession();
+  let session = newSessionId();
 
   createEffect(() => {
     const first = agents()?.find(usable);
@@ -76,12 +76,12 @@ export function NewSession(props: { cwd?: string }) {
       });
       if (text().trim()) {
         const content = [{ type: "text", text: text().trim() }];
-        submit({ id: newCommand(), session, content, delivery: "auto" });
+        submit({ id: newCommandId(), session, content, delivery: "auto" });
       }
       go(`/session/${session}`);
     } catch (problem) {
       setError(problem instanceof Error ? problem.message : String(problem));
-      session = newSession();
+      session = newSessionId();
     } finally {
       setBusy(false);
     }

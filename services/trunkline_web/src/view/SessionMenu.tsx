@@ -1,5 +1,5 @@
 import { createSignal, For, onCleanup } from "solid-js";
-import { newSession } from "../client/ids";
+import { newSessionId } from "trunkline-client";
 import type { SessionState } from "../client/protocol";
 import { go } from "../route";
 import { connection, may, say } from "../store/world";
@@ -35,7 +35,7 @@ export function SessionMenu(props: { state: SessionState }) {
         name: "Fork",
         when: able.fork === true && isOpen,
         async act() {
-          const made = newSession();
+          const made = newSessionId();
           await call("fork", { new: made });
           go(`/session/${made}`);
         },
