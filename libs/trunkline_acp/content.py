@@ -3,9 +3,10 @@
 import posixpath
 from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
-from trunkline_agentkit.fields import Obj, as_obj, obj, objects, text
+from trunkline_acp.blocks import known_block
+from trunkline_agentkit.fields import Obj, as_obj, objects
 from trunkline_wire import TrunklineError, encode
 from trunkline_wire.blocks import (
     BlobRef,
@@ -125,30 +126,10 @@ def prompt_blocks(params: Obj) -> list[Block]:
 
 
 def block_of(native: Obj) -> Block:
-    match native.get("type"):
-        case "text":
-            return TextBlock(text=str(native.get("text") or ""))
-        case "image" if (data := text(native, "data")) is not None:
-            return ImageBlock(media_type=text(native, "mimeType") or "image/png", data=data)
-        case "audio":
-            return FileBlock(media_type=text(native, "mimeType") or "audio/wav", data=text(native, "data"))
-        case "resource_link":
-            return ResourceBlock(
-                uri=text(native, "uri") or "", name=text(native, "name"), media_type=text(native, "mimeType")
-            )
-        case "resource":
-            return _resource(obj(native, "resource"))
-        case kind:
-            raise TrunklineError("bad_params", f"content of type {kind!r} can't be sent: send text, images or files")
-
-
-def _resource(native: Obj) -> Block:
-    uri, media_type = text(native, "uri") or "", text(native, "mimeType")
-    if (data := text(native, "blob")) is not None:
-        parts = urlsplit(uri)
-        path = unquote(parts.path) if parts.scheme == "file" else None
-        return FileBlock(path=path, name=uri, media_type=media_type, data=data)
-    return ResourceBlock(uri=uri, media_type=media_type, text=str(native.get("text") or ""))
+    if (block := known_block(native)) is None:
+        kind = native.get("type")
+        raise TrunklineError("bad_params", f"content of type {kind!r} can't be sent: send text, images or files")
+    return block
 
 
 def _link(uri: str, name: str, media_type: str | None) -> Obj:

@@ -1,8 +1,9 @@
 """Content blocks: the agent's into the log's, and a prompt's into the agent's."""
 
 from pathlib import PurePosixPath
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
+from trunkline_acp.blocks import known_block
 from trunkline_adapters.acp.state import Terminal
 from trunkline_agentkit.fields import Obj, as_obj, obj, objects, text
 from trunkline_agentkit.prompts import as_text, json_block, plain
@@ -14,36 +15,12 @@ from trunkline_wire.blocks import (
     ImageBlock,
     ResourceBlock,
     TerminalBlock,
-    TextBlock,
 )
 
 
 def block_of(native: Obj) -> Block:
     """A ContentBlock of the protocol. What has no counterpart is kept as its JSON."""
-    match native.get("type"):
-        case "text":
-            return TextBlock(text=_string(native, "text"))
-        case "image" if (data := text(native, "data")) is not None:
-            return ImageBlock(media_type=text(native, "mimeType") or "image/png", data=data)
-        case "image" if (uri := text(native, "uri")) is not None:
-            return ImageBlock(media_type=text(native, "mimeType") or "image/png", url=uri)
-        case "audio":
-            return FileBlock(media_type=text(native, "mimeType") or "audio/wav", data=text(native, "data"))
-        case "resource_link":
-            return ResourceBlock(
-                uri=text(native, "uri") or "", name=text(native, "name"), media_type=text(native, "mimeType")
-            )
-        case "resource":
-            return _resource(obj(native, "resource"))
-        case _:
-            return json_block(native)
-
-
-def _resource(native: Obj) -> Block:
-    uri, media_type = text(native, "uri") or "", text(native, "mimeType")
-    if (data := text(native, "blob")) is not None:
-        return FileBlock(path=_path(uri), name=uri, media_type=media_type, data=data)
-    return ResourceBlock(uri=uri, media_type=media_type, text=_string(native, "text"))
+    return known_block(native) or json_block(native)
 
 
 def tool_blocks(content: list[Obj], terminals: dict[str, Terminal]) -> list[Block]:
@@ -136,11 +113,6 @@ def _text(value: str) -> Obj:
 
 def _uri(path: str) -> str:
     return path if "://" in path else f"file://{quote(path if path.startswith('/') else '/' + path)}"
-
-
-def _path(uri: str) -> str | None:
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme == "file" else None
 
 
 def _string(native: Obj, key: str) -> str:
