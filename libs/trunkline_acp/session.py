@@ -16,9 +16,8 @@ from trunkline_acp.connection import Editor, RefusedError
 from trunkline_acp.native import Able
 from trunkline_acp.translate import Translator
 from trunkline_acp.way import Way
-from trunkline_acp.whole import whole
 from trunkline_agentkit.fields import Obj
-from trunkline_client import Gap, Notice, Opened, Received, Snapshot, Start
+from trunkline_client import Gap, Notice, Opened, Received, Snapshot, Start, whole
 from trunkline_fold.answering import Asked, decode_ask
 from trunkline_fold.awaiting import Awaited
 from trunkline_fold.session import SessionState, decode_state

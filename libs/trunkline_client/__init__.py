@@ -1,6 +1,7 @@
 """A client of the gateway for programs: every method with its parameters, and events without a gap over its restarts."""
 
 from trunkline_client.address import Address
+from trunkline_client.blobs import blob_parts, whole
 from trunkline_client.connection import Connection, ConnectionLostError, Frame, error_of
 from trunkline_client.link import (
     FIRST_DELAY,
@@ -30,5 +31,7 @@ __all__ = [
     "Received",
     "Snapshot",
     "Start",
+    "blob_parts",
     "error_of",
+    "whole",
 ]

@@ -1261,10 +1261,10 @@ class TeamMethods(_Methods):
     async def list(
         self,
         *,
-        session: str | None = None,
-        status: Literal["all", "ended", "live"] | None = None,
         limit: int | None = None,
         offset: int | None = None,
+        session: str | None = None,
+        status: Literal["all", "ended", "live"] | None = None,
         within: float = WITHIN,
     ) -> Any:
         """The teams, the one that changed last first; `session` is the lead's or a member's.
@@ -1274,10 +1274,10 @@ class TeamMethods(_Methods):
         return await self._call(
             "team.list",
             within=within,
-            session=session,
-            status=status,
             limit=limit,
             offset=offset,
+            session=session,
+            status=status,
         )
 
     async def messages(

@@ -13,7 +13,7 @@ from trunkline_cli.dialog import Dialog
 from trunkline_cli.keyboard import Keyboard, interrupts
 from trunkline_cli.output import DIM, RED, YELLOW, Screen, ndjson
 from trunkline_cli.render import Renderer
-from trunkline_client import Broken, Gap, Link, Notice, Opened, Received, Snapshot, Start
+from trunkline_client import Broken, Gap, Link, Notice, Opened, Received, Snapshot, Start, whole
 from trunkline_fold.answering import Ask, decode_ask
 from trunkline_fold.awaiting import Awaited
 from trunkline_wire import Event, TrunklineError, decode_event, encode
@@ -95,9 +95,9 @@ class Conversation:
 
     async def _watch(self) -> None:
         async for notice in self._link.watch(session=self._session, start=self._view.start):
-            self._notice(notice)
+            await self._notice(notice)
 
-    def _notice(self, notice: Notice) -> None:
+    async def _notice(self, notice: Notice) -> None:
         match notice:
             case Opened():
                 if self._sending is None and self._view.prompt is not None:
@@ -105,7 +105,7 @@ class Conversation:
             case Snapshot(payload=payload):
                 self._snapshot(payload)
             case Received(event=value):
-                self._event(value)
+                await self._event(value)
             case Gap(payload=payload):
                 self._asks.clear()
                 reason = payload.get("reason", "unknown")
@@ -140,11 +140,12 @@ class Conversation:
         self._asks[ask.ask] = Dialog(ask.requested)
         self._show_dialog()
 
-    def _event(self, value: dict[str, Any]) -> None:
+    async def _event(self, value: dict[str, Any]) -> None:
         if self._view.as_json:
             ndjson(value)
         event = decode_event(encode(value))
         if not self._view.as_json:
+            event = await whole(self._link, event)
             self._renderer.feed(event)
         self._follow(event)
 

@@ -13,7 +13,7 @@ from trunkline_wire.asks import (
     PlanProposed,
     QuestionAsked,
 )
-from trunkline_wire.blocks import Block, TextBlock, join_text, text_of
+from trunkline_wire.blocks import BlobRef, Block, TextBlock, join_text, text_of
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.session import (
     SessionArchived,
@@ -108,6 +108,11 @@ class Renderer:
                 continue
             key = (event.item or event.id, index)
             known = self._written.pop(key, "")
+            if (large := _reference(block)) is not None:
+                self._screen.stream("" if known else safe(text))
+                self._screen.end()
+                self._screen.line(f"{indent}… {large.size:,} bytes in all: `trunkline blob {large.sha256}`", DIM)
+                continue
             if known and text.startswith(known):
                 self._screen.stream(safe(text[len(known) :]))
             elif text != known:
@@ -209,6 +214,10 @@ def describe(data: PermissionRequested | QuestionAsked | PlanProposed) -> list[s
             lines = [safe(data.message)] if data.message else []
             lines += [safe(question.text) for question in data.questions]
     return lines
+
+
+def _reference(block: Block) -> BlobRef | None:
+    return block.text if isinstance(block, TextBlock) and isinstance(block.text, BlobRef) else None
 
 
 def _text(block: Block) -> str | None:

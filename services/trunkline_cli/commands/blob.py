@@ -24,23 +24,14 @@ def blob(sha256: str, output: Path | None, home: Path | None) -> int:
 
 
 async def _blob(sha256: str, output: Path | None, home: Path | None) -> int:
-    import base64
-    import hashlib
-
     from trunkline_cli.context import open_link
-    from trunkline_wire import TrunklineError
+    from trunkline_client import blob_parts
 
-    digest = hashlib.sha256()
     async with open_link(home) as link:
-        part = await link.blob.get(sha256=sha256)
+        parts = blob_parts(link, sha256)
+        first = await anext(parts)
         with click.open_file("-" if output is None else str(output), "wb") as out:
-            while True:
-                data = base64.b64decode(part["data"])
-                digest.update(data)
-                out.write(data)
-                if part["next"] is None:
-                    break
-                part = await link.blob.get(sha256=sha256, after=part["next"])
-    if digest.hexdigest() != sha256:
-        raise TrunklineError("blob_missing", f"the blob {sha256} is not what was written", sha256=sha256)
+            out.write(first)
+            async for part in parts:
+                out.write(part)
     return 0

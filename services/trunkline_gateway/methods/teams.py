@@ -10,42 +10,33 @@ from trunkline_fold.team.fold import total_usage
 from trunkline_gateway.boards import Found, shown, summary, team_asks
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods.sessions import send
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import MAX_PAGE, Paged, Params, method, page_of
 from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError
 from trunkline_wire.blocks import TextBlock
 from trunkline_wire.commands import Prompt
 
-MAX_LIST: Final = 500
 MAX_REASON: Final = 2000
 Column = Literal["ready", "blocked", "in_progress", "completed"]
 
 
-class List(Params, frozen=True, kw_only=True):
+class List(Paged, frozen=True, kw_only=True):
     session: str | None = None
     status: Literal["live", "ended", "all"] = "live"
-    limit: int = 50
-    offset: int = 0
 
 
 @method("team.list", "viewer", List, limited="itself")
 async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
     """The teams, the one that changed last first; `session` is the lead's or a member's."""
-    if params.limit < 1 or params.offset < 0:
-        raise TrunklineError("bad_params", "limit must be 1 or more, offset 0 or more", field="limit")
     found = [
         one
         for one in gateway.boards.seen(gateway.directory, caller.principal.scope)
         if params.status == "all" or (one.team.ended is None) == (params.status == "live")
         if params.session is None or params.session in one.sessions
     ]
-    page = found[params.offset : params.offset + min(params.limit, MAX_LIST)]
     sight = Sight(gateway.directory, caller.principal.scope)
-    return {
-        "teams": [summary(one, team_asks(one, sight)) for one in page],
-        "total": len(found),
-        "has_more": params.offset + len(page) < len(found),
-    }
+    page = page_of("teams", found, params)
+    return page | {"teams": [summary(one, team_asks(one, sight)) for one in page["teams"]]}
 
 
 class One(Params, frozen=True, kw_only=True):
@@ -108,7 +99,7 @@ async def messages(gateway: Gateway, caller: Caller, params: Messages) -> dict[s
         said = said[: next((at for at, one in enumerate(said) if one.event == params.before), 0)]
     if params.member is not None:
         said = [one for one in said if params.member in (one.sender, one.to) or one.to is None]
-    page = said[-min(params.limit, MAX_LIST) :]
+    page = said[-min(params.limit, MAX_PAGE) :]
     return {"messages": page, "has_more": len(page) < len(said), "left_out": found.team.rest.get("messages", 0)}
 
 

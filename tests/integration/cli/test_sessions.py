@@ -118,6 +118,7 @@ def test_events_are_picked_by_type_and_place(up: Up) -> None:
 
 
 def test_a_large_value_is_printed_by_its_hash(up: Up, tmp_path: Path) -> None:
+    assert up.spawn("run", "demo", "big 700000", "--cwd", str(up.home)).stdout == "x" * 700_000 + "\n"
     session = new_session(up, "big 700000")
     types = ("--type", "message.assistant", "--json")
     lines = eventually_sync(lambda: up.ok("events", session, *types).splitlines(), 20)

@@ -9,7 +9,7 @@ from trunkline_cli.render import Renderer
 from trunkline_fold.awaiting import Awaited
 from trunkline_wire import Data, Event, make_event
 from trunkline_wire.asks import AskDecided, PermissionRequested
-from trunkline_wire.blocks import TextBlock, Usage
+from trunkline_wire.blocks import BlobRef, TextBlock, Usage
 from trunkline_wire.errors import ErrorInfo
 from trunkline_wire.session import SessionClosed, SessionStatus
 from trunkline_wire.turn import (
@@ -63,6 +63,15 @@ def test_the_whole_block_again_repeats_nothing_and_a_hole_waits_for_it() -> None
 def test_a_message_without_pieces_is_written_and_one_that_differs_is_written_anew() -> None:
     assert show(message("plain"))[0] == "plain\n"
     assert show(piece("draft", 0), message("final"))[0] == "draft\nfinal\n"
+
+
+def test_what_is_too_large_to_be_shown_is_named_and_repeats_nothing() -> None:
+    large = BlobRef(sha256="a" * 64, size=20_000_000, preview="begin")
+    told = event(MessageAssistant(content=[TextBlock(text=large)]), item="m1", seq=1)
+    for before, shown in ((), "begin\n"), ((piece("begin and more", 0),), "begin and more\n"):
+        out, notes = show(*before, told)
+        assert out == shown
+        assert f"20,000,000 bytes in all: `trunkline blob {'a' * 64}`" in notes
 
 
 def test_blocks_of_a_message_are_apart() -> None:
