@@ -66,7 +66,10 @@ async def test_one_that_takes_no_session_up_ends_with_it(
         assert (await agent.wait(TurnCompleted)).outcome == "interrupted"
         await agent.until_over()
         assert [one.code for one in agent.all(ErrorRaised)] == told
-        assert (await agent.session.close()).signal in {signal.SIGTERM, signal.SIGKILL}
+        # The deaf one has to be killed; the next one, which knows no session, may have left by itself before.
+        ended = await agent.session.close()
+        killed = ended.signal in {signal.SIGTERM, signal.SIGKILL}
+        assert killed or (behaviour == "forgetful" and ended.code == 0)
 
 
 async def test_one_that_heeds_it_is_left_alone(tmp_path: Path, hasty: dict[str, str]) -> None:
