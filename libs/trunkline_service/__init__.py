@@ -2,7 +2,7 @@
 
 from trunkline_service.health import Health, HealthServer
 from trunkline_service.logs import configure_logging
-from trunkline_service.run import ExitCode, Service, run
+from trunkline_service.run import ExitCode, Service, leave, run, settle
 from trunkline_service.settings import Secret, Settings, effective, load
 
 __all__ = [
@@ -14,6 +14,8 @@ __all__ = [
     "Settings",
     "configure_logging",
     "effective",
+    "leave",
     "load",
     "run",
+    "settle",
 ]

@@ -8,6 +8,7 @@ ended it without draining.
 import asyncio
 import contextlib
 import enum
+import gc
 import json
 import logging
 import os
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AsyncExitStack
 from importlib import metadata
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 import nats.errors
 import uvloop
@@ -86,6 +87,7 @@ def run(
 
     `topology` creates or updates the streams first (for a service that runs as the administrator).
     """
+    settle()
     try:
         settings, check = load(settings_type, name, argv=sys.argv[1:] if argv is None else argv)
     except TrunklineError as error:
@@ -97,7 +99,25 @@ def run(
     configure_logging(name, settings.log_level, settings.log_format)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, tracing(name, version(), settings.otlp_endpoint):
         code = runner.run(serve(name, main, settings, topology=topology))
-    raise SystemExit(code)
+    leave(code)
+
+
+def settle() -> None:
+    """What has been loaded stays: no collection looks at it. Whoever has put collecting off while loading has it again."""
+    gc.freeze()
+    gc.enable()
+
+
+def leave(code: int) -> NoReturn:
+    """End this process when its work is done and closed, without the interpreter's taking apart of every module.
+
+    That takes as long as a third of loading them.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 async def serve(name: str, main: Main[S], settings: S, *, topology: bool = False) -> ExitCode:

@@ -203,6 +203,7 @@ class Product:
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "TRUNKLINE_HOME": str(self.trunkline_home),
+            "SSL_CERT_FILE": os.devnull,  # nothing outside is asked: reading whom to trust is a tenth of a service's start
             **{k: v for k, v in os.environ.items() if k.startswith(("COVERAGE_", "COV_CORE_"))},
             **(environment or {}),
         }

@@ -146,7 +146,7 @@ class Sender:
                 with attempt:
                     await self._deliver(delivery)
         except (NotDeliveredError, RefusedError) as error:
-            log.warning("not_delivered", extra={"event": event["id"], "error": str(error)})
+            log.warning("not_delivered", extra={"event_id": event["id"], "error": str(error)})
             await self._client.insist("itself", "extension.dead_letter", cursor=cursor, error=str(error))
 
     async def _session(self, session: str) -> dict[str, Any]:

@@ -1,8 +1,16 @@
 """`python -m trunkline_permissions`."""
 
-from trunkline_permissions.app import run_app
-from trunkline_permissions.settings import PermissionsSettings
-from trunkline_service import run
+import gc
+
+
+def main() -> None:
+    gc.disable()  # among modules being loaded there is no garbage; `run` enables it
+    from trunkline_permissions.app import run_app
+    from trunkline_permissions.settings import PermissionsSettings
+    from trunkline_service import run
+
+    run("permissions", run_app, PermissionsSettings)
+
 
 if __name__ == "__main__":
-    run("permissions", run_app, PermissionsSettings)
+    main()

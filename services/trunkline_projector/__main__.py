@@ -1,10 +1,13 @@
 """`python -m trunkline_projector`."""
 
-from trunkline_projector.app import NAME, run_app
-from trunkline_service import run
+import gc
 
 
 def main() -> None:
+    gc.disable()  # among modules being loaded there is no garbage; `run` enables it
+    from trunkline_projector.app import NAME, run_app
+    from trunkline_service import run
+
     run(NAME, run_app)
 
 

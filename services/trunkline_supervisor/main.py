@@ -10,6 +10,7 @@ from pathlib import Path
 from trunkline_agentkit.death import become_subreaper
 from trunkline_bus import guests
 from trunkline_service.logs import configure_logging
+from trunkline_service.run import leave, settle
 from trunkline_service.settings import load
 from trunkline_supervisor.app import Supervisor, installed_version
 from trunkline_supervisor.broker import Broker, OtherBroker, OwnBroker
@@ -20,12 +21,14 @@ from trunkline_supervisor.services import EXTENSION_RIGHTS, chosen, configured_e
 from trunkline_supervisor.settings import SupervisorSettings
 from trunkline_wire import TrunklineError
 
+EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_BAD_SETTINGS = 2
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run until a signal; exit code 0 after an orderly end, 1 for a failure, 2 for bad settings."""
+    settle()
     flags = sys.argv[1:] if argv is None else argv
     try:
         settings, check = load(SupervisorSettings, "supervisor", argv=flags)
@@ -42,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         except TrunklineError as error:
             sys.stderr.write(f"error: {error}\n")
             raise SystemExit(EXIT_FAILED) from error
+    leave(EXIT_OK)
 
 
 async def _run(settings: SupervisorSettings, flags: Sequence[str]) -> None:

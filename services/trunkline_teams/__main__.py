@@ -1,10 +1,13 @@
 """`python -m trunkline_teams`."""
 
-from trunkline_service import run
-from trunkline_teams.app import NAME, run_app
+import gc
 
 
 def main() -> None:
+    gc.disable()  # among modules being loaded there is no garbage; `run` enables it
+    from trunkline_service import run
+    from trunkline_teams.app import NAME, run_app
+
     run(NAME, run_app)
 
 

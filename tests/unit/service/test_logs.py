@@ -59,3 +59,27 @@ def test_an_exception_is_one_line_of_json() -> None:
     lines = out.getvalue().splitlines()
     assert len(lines) == 1
     assert "ValueError: odd" in json.loads(lines[0])["exception"]
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_of_an_exception_no_values_are_shown(log_format: str) -> None:
+    out = io.StringIO()
+    configure_logging("x", "info", log_format, out)  # type: ignore[arg-type]  # the parameter is one of the two
+    key = "hunter" + str(2)
+    try:
+        raise ValueError(len(key))
+    except ValueError:
+        logging.getLogger("a").exception("failed")
+    assert "ValueError: 7" in out.getvalue()
+    assert key not in out.getvalue()
+
+
+def test_a_console_line_is_the_time_the_level_the_event_the_logger_and_the_fields() -> None:
+    out = io.StringIO()
+    configure_logging("teams", "info", "console", out)
+    record = logging.makeLogRecord({"name": "a.b", "levelno": 20, "levelname": "INFO", "msg": "ready", "created": 0.25})
+    vars(record).update(session="ses_1", why="two words", count=2)
+    logging.getLogger("a.b").handle(record)
+    assert out.getvalue() == (
+        "1970-01-01T00:00:00.250000Z [info] ready [a.b] count=2 service=teams session=ses_1 why='two words'\n"
+    )
