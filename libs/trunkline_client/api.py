@@ -49,9 +49,10 @@ class AgentMethods(_Methods):
         *,
         limit: int | None = None,
         offset: int | None = None,
+        host: str | None = None,
         within: float = WITHIN,
     ) -> Any:
-        """The agents by the names that people call them, each with its ways on this host, the best first.
+        """The agents by the names that people call them, each with its ways on a host, the best first.
 
         Needs the role `viewer`.
         """
@@ -60,6 +61,7 @@ class AgentMethods(_Methods):
             within=within,
             limit=limit,
             offset=offset,
+            host=host,
         )
 
 
@@ -741,7 +743,7 @@ class SessionMethods(_Methods):
         wait: bool | None = None,
         within: float = WITHIN,
     ) -> Any:
-        """Start a session of an `agent`, by the best `adapter` or a given one, in a directory of this host …
+        """Start a session of an `agent`, by the best `adapter` or a given one, in a directory of `host`.
 
         Needs the role `participant`.
         """

@@ -1,5 +1,9 @@
 """The workers that are there, as they announce themselves in the bucket `trunk_workers`."""
 
+import hashlib
+from collections.abc import Callable
+from typing import Final
+
 import msgspec
 
 from trunkline_bus.connection import Bus
@@ -8,6 +12,9 @@ from trunkline_gateway.records import Records
 from trunkline_wire import ErrorInfo
 from trunkline_wire.session import Capabilities
 from trunkline_wire.subjects import KV_WORKERS
+
+ANY: Final = "any"
+"""In place of a host: whichever worker takes the session."""
 
 
 class InstalledAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,10 +69,23 @@ class Workers:
     def all(self) -> list[Worker]:
         return sorted(self.records.known.values(), key=lambda worker: (worker.host, worker.worker))
 
+    def place(self, own: str, fits: Callable[[list[InstalledAdapter]], bool] | None = None, key: str = "") -> str:
+        """The host that is meant where none is named: `own`, unless only others have workers.
+
+        Then one of those whose adapters `fits`, if any do. `key` spreads, and the same key leads to the same host from
+        every gateway: a request that is repeated goes where it went.
+        """
+        hosts = {worker.host for worker in self.all()}
+        if own in hosts or not hosts:
+            return own
+        able = {host for host in hosts if fits is None or fits(self.adapters(host))}
+        return max(able or hosts, key=lambda host: hashlib.sha256(f"{host}/{key}".encode()).digest())
+
     def adapters(self, host: str) -> list[InstalledAdapter]:
-        """The adapters of one host, each once."""
-        workers = [worker for worker in self.all() if worker.host == host]
-        return list({adapter.name: adapter for worker in workers for adapter in worker.adapters}.values())
+        """The adapters of one host, or of `any`, each once: where it works, if it does anywhere."""
+        workers = [worker for worker in self.all() if host in (worker.host, ANY)]
+        found = sorted((one for worker in workers for one in worker.adapters), key=lambda one: one.error is None)
+        return list({adapter.name: adapter for adapter in found}.values())
 
     def processes(self, host: str) -> set[WorkerProcess]:
         """The worker processes of one host."""

@@ -4899,9 +4899,12 @@ limit?: number
 offset?: number
 }
 /**
- * The agents by the names that people call them, each with its ways on this host, the best first.
+ * The agents by the names that people call them, each with its ways on a host, the best first.
+ * 
+ *     The host that is told is `host`, or where a session goes that names none.
  */
 export interface AgentListParams {
+host?: (string | null)
 limit?: number
 offset?: number
 }
@@ -5200,8 +5203,9 @@ title?: (string | null)
 wait?: boolean
 }
 /**
- * Start a session of an `agent`, by the best `adapter` or a given one, in a directory of this host (or of `host`).
+ * Start a session of an `agent`, by the best `adapter` or a given one, in a directory of `host`.
  * 
+ *     Without `host` it starts on the gateway's own, or, where that has no worker, on a living one that can run it.
  *     Repeating it with the same `session` is harmless. `notice` says why another way than the best was taken.
  */
 export interface SessionCreateParams {

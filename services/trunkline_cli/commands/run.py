@@ -30,6 +30,7 @@ Leaving (Ctrl-D) ends nothing: `trunkline attach last` comes back. Exit code: 0 
 @click.argument("name", metavar="AGENT")
 @click.argument("prompt", required=False)
 @click.option("--cwd", type=click.Path(path_type=Path), help="The agent's directory (default: this one).")
+@click.option("--host", help="Which host, by its id (default: the gateway's own, else one that can run AGENT).")
 @click.option("--model", help="The model, as the agent calls it.")
 @click.option("--mode", help="The permission mode, as the agent calls it.")
 @click.option("--thinking", type=click.Choice(["off", "low", "medium", "high", "max"]), help="How much to think.")
@@ -87,6 +88,7 @@ async def _run(name: str, prompt: str | None, cwd: Path, home: Path | None, give
             adapter=name if by_adapter else None,
             agent=given["agent"] if by_adapter else name,
             cwd=str(cwd),
+            host=given["host"],
             title=given["title"],
             options=session_options(given),
         )

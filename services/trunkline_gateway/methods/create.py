@@ -11,6 +11,7 @@ from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.privileges import role_for_session
 from trunkline_gateway.registry import Params, method
 from trunkline_gateway.roles import out_of_scope
+from trunkline_gateway.workers import InstalledAdapter
 from trunkline_wire import Spawn, TrunklineError, timestamp
 from trunkline_wire.ids import check_id, check_token, new_session_id, workspace_id
 from trunkline_wire.session import Capabilities, SessionOptions
@@ -32,12 +33,13 @@ class Create(Params, frozen=True, kw_only=True):
 
 @method("session.create", "participant", Create, limited="itself")
 async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, Any]:
-    """Start a session of an `agent`, by the best `adapter` or a given one, in a directory of this host (or of `host`).
+    """Start a session of an `agent`, by the best `adapter` or a given one, in a directory of `host`.
 
+    Without `host` it starts on the gateway's own, or, where that has no worker, on a living one that can run it.
     Repeating it with the same `session` is harmless. `notice` says why another way than the best was taken.
     """
     session = check_id(params.session, "ses") if params.session is not None else new_session_id()
-    host = check_token(params.host) if params.host is not None else gateway.host
+    host = check_token(params.host) if params.host is not None else _place(gateway, params, session)
     chosen = _chosen(gateway, params, host)
     role = role_for_session(params.options, _capabilities(gateway, chosen.adapter, host))
     caller.principal.require(role, "session.create with these options")
@@ -77,6 +79,19 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
             session=session,
         ) from None
     return {"session": session, "state": state, **notice}
+
+
+def _place(gateway: Gateway, params: Create, session: str) -> str:
+    def fits(adapters: list[InstalledAdapter]) -> bool:
+        if params.adapter is not None:
+            return any(one.name == params.adapter and one.error is None for one in adapters)
+        try:
+            choose(adapters, params.agent or "")
+        except TrunklineError:
+            return False
+        return True
+
+    return gateway.workers.place(gateway.host, fits, session)
 
 
 def _chosen(gateway: Gateway, params: Create, host: str) -> Chosen:

@@ -6,6 +6,7 @@ from trunkline_gateway.choice import ways
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.registry import Paged, method, page_of
 from trunkline_gateway.workers import InstalledAdapter, InstalledAgent
+from trunkline_wire.ids import check_token
 
 
 @method("worker.list", "viewer", Paged, limited="itself")
@@ -14,13 +15,21 @@ async def workers(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
     return {**page_of("workers", gateway.workers.all(), params), "host": gateway.host}
 
 
-@method("agent.list", "viewer", Paged, limited="itself")
-async def agents(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
-    """The agents by the names that people call them, each with its ways on this host, the best first."""
-    adapters = gateway.workers.adapters(gateway.host)
+class Agents(Paged, frozen=True, kw_only=True):
+    host: str | None = None
+
+
+@method("agent.list", "viewer", Agents, limited="itself")
+async def agents(gateway: Gateway, _: Caller, params: Agents) -> dict[str, Any]:
+    """The agents by the names that people call them, each with its ways on a host, the best first.
+
+    The host that is told is `host`, or where a session goes that names none.
+    """
+    host = check_token(params.host) if params.host is not None else gateway.workers.place(gateway.host)
+    adapters = gateway.workers.adapters(host)
     names = sorted({one.name for adapter in adapters for one in adapter.agents})
     told = page_of("agents", names, params)
-    return told | {"agents": [_agent(name, ways(adapters, name)) for name in told["agents"]], "host": gateway.host}
+    return told | {"agents": [_agent(name, ways(adapters, name)) for name in told["agents"]], "host": host}
 
 
 def _agent(name: str, found: list[tuple[InstalledAdapter, InstalledAgent]]) -> dict[str, Any]:

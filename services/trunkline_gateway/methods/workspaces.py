@@ -60,7 +60,7 @@ async def get_or_create(gateway: Gateway, caller: Caller, params: Directory) -> 
 
     `histories` are what agents ran there without Trunkline and what is not imported yet (`trunkline import`).
     """
-    host = check_token(params.host) if params.host is not None else gateway.host
+    host = check_token(params.host) if params.host is not None else gateway.workers.place(gateway.host)
     listed = await ask_host(gateway, host, "directories", params.directory)
     workspace = workspace_id(host, listed["path"])
     scope = caller.principal.scope
@@ -80,7 +80,7 @@ async def get_or_create(gateway: Gateway, caller: Caller, params: Directory) -> 
 @method("host.directories", "participant", Directory)
 async def directories(gateway: Gateway, _: Caller, params: Directory) -> dict[str, Any]:
     """The directories in one of a host's, to choose from; `~` is the home of its worker's user."""
-    host = check_token(params.host) if params.host is not None else gateway.host
+    host = check_token(params.host) if params.host is not None else gateway.workers.place(gateway.host)
     return await ask_host(gateway, host, "directories", params.directory)
 
 

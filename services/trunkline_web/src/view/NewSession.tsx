@@ -23,14 +23,27 @@ interface Agent {
   ways: Way[];
 }
 
+interface Worker {
+  host: string;
+  hostname?: string | null;
+}
+
 const usable = (agent: Agent): Way | undefined => agent.ways.find((way) => !way.error);
 
 /** Starting a session: the agents that are there, and what each of them lets one choose. */
 export function NewSession(props: { cwd?: string }) {
-  const [agents] = createResource(async () => {
-    const { agents } = await connection.call<{ agents: Agent[] }>("agent.list");
-    return agents.sort((a, b) => Number(!usable(a)) - Number(!usable(b)) || a.name.localeCompare(b.name));
+  const [hosts] = createResource(async () => {
+    const { workers } = await connection.call<{ workers: Worker[] }>("worker.list");
+    return [...new Map(workers.map((one) => [one.host, one.hostname ?? one.host]))];
   });
+  const [wanted, setHost] = createSignal<string>();
+  const [told] = createResource(
+    () => ({ host: wanted() }),
+    (asked) => connection.call<{ agents: Agent[]; host: string }>("agent.list", asked),
+  );
+  const host = () => told()?.host;
+  const agents = () =>
+    told()?.agents.toSorted((a, b) => Number(!usable(a)) - Number(!usable(b)) || a.name.localeCompare(b.name));
   const directories = createMemo(() => [...new Set(sessions().map((state) => state.cwd ?? ""))].filter(Boolean));
   const [agent, setAgent] = createSignal("");
   const [written, setCwd] = createSignal(props.cwd);
@@ -46,8 +59,8 @@ export function NewSession(props: { cwd?: string }) {
   let session = newSessionId();
 
   createEffect(() => {
-    const first = agents()?.find(usable);
-    if (!agent() && first) setAgent(first.name);
+    const able = agents()?.filter(usable);
+    if (able?.length && !able.some((one) => one.name === agent())) setAgent(able[0]!.name);
   });
   const chosen = createMemo(() => agents()?.find((one) => one.name === agent()));
   const way = createMemo(() => {
@@ -55,7 +68,7 @@ export function NewSession(props: { cwd?: string }) {
     return found && (usable(found) ?? found.ways[0]);
   });
   const honours = (option: string): boolean => way()?.capabilities?.options?.includes(option) ?? false;
-  const [found] = createResource(cwd, browse);
+  const [found] = createResource(() => ({ path: cwd(), host: host() }), browse);
 
   async function start(event: Event): Promise<void> {
     event.preventDefault();
@@ -70,6 +83,7 @@ export function NewSession(props: { cwd?: string }) {
       await connection.call<{ state: SessionState }>("session.create", {
         session,
         cwd: cwd().trim(),
+        host: host(),
         agent: agent(),
         ...(title().trim() && { title: title().trim() }),
         options,
@@ -94,11 +108,19 @@ export function NewSession(props: { cwd?: string }) {
       </header>
       <Show when={may("participant")} fallback={<p class="hint">A viewer starts no sessions: ask the owner for another role.</p>}>
         <form onSubmit={start}>
+          <Show when={(hosts() ?? []).length > 1}>
+            <label>
+              Host
+              <select value={host()} onChange={(event) => setHost(event.currentTarget.value)}>
+                <For each={hosts()}>{([id, name]) => <option value={id}>{name}</option>}</For>
+              </select>
+            </label>
+          </Show>
           <fieldset class="agents">
             <legend>Agent</legend>
             <For
               each={agents()?.filter(usable)}
-              fallback={<p class="hint">{agents.loading ? "…" : "No agent is installed on this host."}</p>}
+              fallback={<p class="hint">{told.loading ? "…" : "No agent is installed on this host."}</p>}
             >
               {(one) => (
                 <label class="choice">
@@ -208,9 +230,9 @@ interface Listed {
 }
 
 /** The directories in one that is being written, for completion; nothing where the host does not tell. */
-async function browse(path: string): Promise<string[]> {
+async function browse({ path, host }: { path: string; host?: string }): Promise<string[]> {
   if (!path.endsWith("/")) return [];
-  const listed = await connection.call<Listed>("host.directories", { directory: path }).catch(() => undefined);
+  const listed = await connection.call<Listed>("host.directories", { directory: path, host }).catch(() => undefined);
   return (listed?.directories ?? []).map((one) => {
     const name = typeof one === "string" ? one : one.name;
     return name.startsWith("/") ? name : `${listed?.path.replace(/\/$/, "")}/${name}`;
