@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -119,6 +117,8 @@ def claude_path() -> Path | None:
 
 def require(name: str) -> Path:
     """`agent_path`, for tests: fails the test if it is not installed, or skips it with TRUNKLINE_SKIP_LIVE=1."""
+    import pytest  # this module also runs alone, where an image is built
+
     path = agent_path(name)
     if path is not None:
         return path

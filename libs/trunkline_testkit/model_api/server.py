@@ -74,7 +74,8 @@ class ScriptedApi:
     `requests`: everything asked so far. `bodies`: the latest requests, as they came. `holding`: streams that wait for `release()` now.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
+        self._host = host
         self.requests: list[ApiRequest] = []
         self.bodies: deque[bytes] = deque(maxlen=_BODIES)
         self.holding = 0
@@ -124,7 +125,7 @@ class ScriptedApi:
         # A client that hangs up (an interrupted turn) must free its held stream.
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
+        site = web.TCPSite(self._runner, self._host, self._port)
         await site.start()
         self._port = self._runner.addresses[0][1]
 
