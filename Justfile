@@ -115,6 +115,10 @@ smoke *args: setup
     @python -m trunkline_testkit.agents install codex copilot gemini opencode
     @pytest -q -n 3 -m smoke tests/live/matrix "$@"
 
+# build the images, run them with Docker Compose, kill every container (without a registry: tests/deploy/stand-ins.sh)
+compose-test *args: setup
+    @pytest -q -m compose tests/deploy/test_compose.py "$@"
+
 # attack it: a thousand kills on one server and on three, then the tests marked long (`just chaos --kills 100 --seed 7`)
 chaos *args: setup
     @python -m tests.chaos.soak "$@"

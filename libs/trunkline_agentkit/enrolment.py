@@ -1,6 +1,7 @@
 """A worker's entry in `trunk_workers`: who it is, which agents it can run, how many sessions it has, and how many of them are at work."""
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -29,6 +30,8 @@ class Enrolment:
         self._mark = mark
         self._adapters = adapters
         self._found = found
+        self._told = asyncio.Event()
+        self._stopping = False
 
     @classmethod
     async def of(cls, bus: Bus, host: str, mark: WorkerMark, adapters: Mapping[str, BackendAdapter]) -> Self:
@@ -40,6 +43,7 @@ class Enrolment:
     async def keep(self, sessions: Callable[[], int], busy: Callable[[], int]) -> None:
         """Says so until cancelled; `busy` counts the sessions whose turn runs."""
         while True:
+            self._told.clear()
             entry = {
                 "worker": self._mark.worker,
                 "host": self._host,
@@ -49,10 +53,18 @@ class Enrolment:
                 "adapters": self._found,
                 "sessions": sessions(),
                 "busy": busy(),
+                "stopping": self._stopping,
             }
             await kv.put(self._bus, subjects.KV_WORKERS, self._mark.worker, encode(entry))
-            await asyncio.sleep(EVERY)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(EVERY):
+                    await self._told.wait()
             await self._look_again()
+
+    def stop(self) -> None:
+        """Says at once that the worker takes no new sessions; it is there until its last agent has ended."""
+        self._stopping = True
+        self._told.set()
 
     async def _look_again(self) -> None:
         """Agents come and go, where an adapter has several: one is installed, a terminal of the user's own is opened."""

@@ -104,9 +104,9 @@ class WorkerHost:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
+                enrolled = group.create_task(enrolment.keep(lambda: len(self._owners), self._busy))
                 tasks = [
                     group.create_task(self._clock.keep(self._bus)),
-                    group.create_task(enrolment.keep(lambda: len(self._owners), self._busy)),
                     group.create_task(self._reap()),
                     group.create_task(self._watch_commands(after)),
                     group.create_task(self._recover()),
@@ -121,8 +121,12 @@ class WorkerHost:
                 if ready is not None:
                     ready.set()
                 await stopping.wait()
+                self._group = None
                 for task in tasks:
                     task.cancel()
+                enrolment.stop()
+                await self._turns_end()
+                enrolled.cancel()
         finally:
             self._group = None
             await self._let_go()
@@ -135,6 +139,16 @@ class WorkerHost:
 
     def _busy(self) -> int:
         return sum(owner.busy for owner in self._owners.values())
+
+    async def _turns_end(self) -> None:
+        """Lets each session go as soon as no turn of it runs, for `turns_within` at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.turns_within):
+                while self._owning:
+                    for owner in list(self._owners.values()):
+                        if not owner.busy:
+                            owner.finish("stopping")
+                    await asyncio.wait(set(self._owning), timeout=self._settings.tick)
 
     async def _let_go(self) -> None:
         for owner in list(self._owners.values()):

@@ -20,6 +20,8 @@ class OwnerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long an agent that is held on purpose goes on without any worker."""
     lease_ttl: float = 30.0
     """After this time without a sign of the session's owner another host may take it; at most the bucket's 30."""
+    turns_within: float = 0.0
+    """How long running turns may go on once the worker is told to stop."""
     tick: float = 0.5
     observe_files: Literal["terminals", "always", "never"] = "terminals"
     """Whose teams' files are looked at: those of sessions in a terminal, everybody's on this host, nobody's."""

@@ -124,7 +124,7 @@ def require(name: str) -> Path:
         return path
     if os.environ.get(SKIP_VARIABLE) == "1":
         pytest.skip(f"{name} is not installed and {SKIP_VARIABLE}=1")
-    pytest.fail(
+    raise pytest.fail.Exception(
         f"{name} is not installed: run `just agents {name}`, or set {SKIP_VARIABLE}=1 to do without", pytrace=False
     )
 

@@ -19,6 +19,8 @@ class AdaptersSettings(Settings, frozen=True, kw_only=True):
     """How long a control command may take in the agent."""
     close_grace: float = 5.0
     """How long an agent may take to leave by itself."""
+    turns_within: float = 0.0
+    """Once the worker is told to stop, running turns may go on for so long; `drain_s` has to be longer."""
     lease_ttl: float = 30.0
     """After so long without a sign of a session's owner another host may take it, if it is for any host; at most 30."""
     observe_files: Literal["terminals", "always", "never"] = "terminals"
@@ -32,6 +34,7 @@ class AdaptersSettings(Settings, frozen=True, kw_only=True):
             stalled_after=self.stalled_after,
             effect_within=self.effect_within,
             close_grace=self.close_grace,
+            turns_within=self.turns_within,
             lease_ttl=self.lease_ttl,
             observe_files=self.observe_files,
             record_native=self.record_native,

@@ -54,6 +54,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: float = 0.0
     sessions: int = 0
     busy: int = 0
+    stopping: bool = False
+    """Whether it takes no sessions any more."""
     adapters: list[InstalledAdapter] = []
 
     def adapter(self, name: str) -> InstalledAdapter | None:
@@ -75,7 +77,7 @@ class Workers:
         Then one of those whose adapters `fits`, if any do. `key` spreads, and the same key leads to the same host from
         every gateway: a request that is repeated goes where it went.
         """
-        hosts = {worker.host for worker in self.all()}
+        hosts = {worker.host for worker in self.all() if not worker.stopping}
         if own in hosts or not hosts:
             return own
         able = {host for host in hosts if fits is None or fits(self.adapters(host))}

@@ -505,6 +505,35 @@ async def test_a_turn_belongs_to_the_trace_of_its_prompt(hand: Hand, run_host: H
     ]
 
 
+async def test_a_worker_that_is_to_stop_lets_turns_end(hand: Hand, home: Path) -> None:
+    """One session has a turn with an open question, the other rests; what comes meanwhile waits for the next worker."""
+    stopping, ready = asyncio.Event(), asyncio.Event()
+    host = for_test(hand.bus, home, {"demo": load("demo")}, OwnerSettings(tick=0.05, turns_within=60))
+    task = asyncio.create_task(host.run(stopping, ready))
+    await ready.wait()
+    working, resting = await hand.create(), await hand.create()
+    await hand.prompt(resting, "hello")
+    await hand.has(resting, "turn.completed")
+    await hand.prompt(working, "ask x")
+    asked = those(await hand.has(working, "permission.requested"), "permission.requested")[-1]
+    stopping.set()
+    await eventually(lambda: host.sessions == [working])
+    await eventually(lambda: _stopping(hand))
+    await hand.prompt(resting, "and then?")
+    await hand.decide(asked)
+    await task
+    assert those(await hand.events(working), "turn.completed", outcome="success")
+    assert len(those(await hand.events(resting), "turn.completed")) == 1
+    assert await kv.entries(hand.bus, subjects.KV_WORKERS) == []
+    await hand.verify(working)
+
+
+async def _stopping(hand: Hand) -> bool:
+    """Whether the only worker says that it takes no sessions any more."""
+    (entry,) = await kv.entries(hand.bus, subjects.KV_WORKERS)
+    return decode_json(entry.value or b"")["stopping"]
+
+
 async def test_stopping_the_worker_aborts_turns_and_leaves_nothing(hand: Hand, home: Path) -> None:
     stopping, ready = asyncio.Event(), asyncio.Event()
     host = for_test(hand.bus, home, {"demo": load("demo")}, OwnerSettings(tick=0.05))
