@@ -10,8 +10,9 @@ import contextvars
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
@@ -43,6 +44,7 @@ from trunkline_bus.reader import Reader
 from trunkline_bus.requests import Requests
 from trunkline_bus.stored import Stored
 from trunkline_bus.writer import SessionWriter
+from trunkline_fold.state import Status
 from trunkline_wire import AgentRef, ErrorInfo, Spawn, TrunklineError, decode_command, decode_spawn, subjects
 from trunkline_wire.ids import is_id, new_worker_id, workspace_id
 from trunkline_wire.session import SessionClosed, SessionCreated, SessionForked
@@ -100,6 +102,8 @@ class WorkerHost:
         enrolment = await Enrolment.of(self._bus, self.host, self._mark, self._adapters)
         await self._clock.read(self._bus)
         after = await direct.end(self._bus, subjects.COMMANDS)
+        for status in get_args(Status):
+            metrics.SESSIONS.labels(status).set_function(partial(self._in_status, status))
         await asyncio.to_thread(workers.enter, self._home, self._mark)
         try:
             async with asyncio.TaskGroup() as group:
@@ -136,6 +140,9 @@ class WorkerHost:
                     await kv.delete(self._bus, subjects.KV_WORKERS, self.worker)
             for adapter in {*self._adapters.values(), *self._further.values()}:
                 await adapter.close()
+
+    def _in_status(self, status: Status) -> int:
+        return sum(owner.status == status for owner in list(self._owners.values()))
 
     def _busy(self) -> int:
         return sum(owner.busy for owner in self._owners.values())

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trunkline_agentkit.manifest import Manifest
+from trunkline_agentkit.meters import AgentMeter
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.protocol import Context, Fact, ItemEnd, Native, Piece, Progress
 from trunkline_agentkit.spans import TurnSpans
@@ -61,6 +62,7 @@ class Intake:
         cause_of: Callable[[str | None, TurnStarted], Cause],
         on_event: Callable[[Event], None],
         spans: TurnSpans | None = None,
+        meter: AgentMeter | None = None,
         survivor: Survivor | None = None,
     ) -> None:
         self._pen = pen
@@ -70,6 +72,7 @@ class Intake:
         self._cause_of = cause_of
         self._on_event = on_event
         self._spans = spans or TurnSpans(manifest.name, context.session)
+        self._meter = meter or AgentMeter(manifest.name, pen.memory.session)
         self._turns = 0
         self.turn: str | None = None
         self._source: Source | None = None
@@ -99,6 +102,7 @@ class Intake:
                 case Piece(text=""):
                     pass
                 case Piece():
+                    self._meter.spoke(self._spans.exemplar)
                     writer.piece(one.item, one.block, one.kind, one.text, turn=self.turn, lane=one.lane)
                 case Progress():
                     writer.progress(one.data, item=one.item, turn=self.turn, lane=one.lane)
@@ -129,6 +133,8 @@ class Intake:
             native=native if self._keeps(data) else None,
             headers=self._spans.headers,
         )
+        # Before the span ends that leads to the trace.
+        self._meter.take(event, self._pen.memory.session, self._spans.exemplar)
         self._trace(event)
         if ends:
             self.turn, self._source = None, None
@@ -158,7 +164,9 @@ class Intake:
         for item, tool in list(self._pen.memory.session.open_tools.items()):
             if tool.lane is None:
                 data = ToolCompleted(status="cancelled", reason="the turn ended")
-                self._on_event(self._pen.write(data, turn=tool.turn or self.turn, item=item, source=self._source))
+                event = self._pen.write(data, turn=tool.turn or self.turn, item=item, source=self._source)
+                self._meter.take(event, self._pen.memory.session)
+                self._on_event(event)
 
     def _keeps(self, data: Data) -> bool:
         if isinstance(data, NativeMessage) or self._context.keep_native == "all":

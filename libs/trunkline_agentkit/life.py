@@ -13,6 +13,7 @@ from trunkline_agentkit.agent_process import Exit
 from trunkline_agentkit.endings import died, leftovers
 from trunkline_agentkit.intake import Cause, Intake, Lines
 from trunkline_agentkit.memory import MAX_STARTS, NO_START
+from trunkline_agentkit.meters import AgentMeter
 from trunkline_agentkit.pen import Pen
 from trunkline_agentkit.protocol import BackendAdapter, BackendSession, Start, Witness
 from trunkline_agentkit.redact import redact
@@ -73,6 +74,7 @@ class AgentLife:
         self._ended = ended
         self._lines = Lines()
         self._spans = TurnSpans(adapter.name, pen.memory.session.session)
+        self._meter = AgentMeter(adapter.name, pen.memory.session)
         self._starting = asyncio.Lock()
         self._expected: dict[str, Expected] = {}
         self._changed = asyncio.Event()
@@ -124,6 +126,8 @@ class AgentLife:
     def expect(self, command: str, expected: "Expected") -> None:
         """Notes that a prompt is going to the agent: the turn that it causes gets its source."""
         self._expected[command] = expected
+        if expected.sent:
+            self._meter.prompted()
 
     def forget(self, command: str) -> None:
         self._expected.pop(command, None)
@@ -249,6 +253,7 @@ class AgentLife:
             cause_of=self._cause_of,
             on_event=self._on_event,
             spans=self._spans,
+            meter=self._meter,
             survivor=survivor,
         )
 
@@ -279,6 +284,7 @@ class AgentLife:
             self.on_agent(None)
             self._expected.clear()
             self._spans.end()
+            self._meter.ended()
             self._changed.set()
             agent.caught_up.set()
             agent.gone.set()
@@ -358,7 +364,7 @@ class AgentLife:
                 self._changed.set()
             case NativeMessage(known=False) as data:
                 version = self._pen.memory.session.version or "?"
-                metrics.NATIVE_UNKNOWN.labels(self._adapter.name, version, data.kind[:80]).inc()
+                metrics.NATIVE_UNKNOWN.labels(self._adapter.name, version, metrics.DRIFTS(data.kind)).inc()
             case _:
                 pass
 

@@ -33,6 +33,7 @@ from trunkline_agentkit.running import Starter
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.survivor import incarnation_of
 from trunkline_agentkit.terminal import TerminalHost
+from trunkline_bus import metrics
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
@@ -126,6 +127,11 @@ class SessionOwner:
     def busy(self) -> bool:
         """Whether a turn runs."""
         return self._life.busy
+
+    @property
+    def status(self) -> str:
+        """The session's status, as its fold says."""
+        return self._memory.session.status
 
     @property
     def closed(self) -> bool:
@@ -235,6 +241,7 @@ class SessionOwner:
                 and state.condition is None
                 and silent > self._settings.stalled_after
             ):
+                metrics.AGENT_STALLS.labels(state.adapter or "?").inc()
                 self._pen.write(
                     SessionStatus(status="stalled", reason=f"silent for {silent:.0f} s"), turn=state.turn.id
                 )

@@ -43,12 +43,18 @@ class TurnSpans:
         """What events of the open turn carry of its trace."""
         self._tools: dict[str, Span] = {}
 
+    @property
+    def exemplar(self) -> dict[str, str] | None:
+        """What leads from a measurement to the open turn's trace."""
+        return trace.exemplar(self._turn) if self._turn is not None else None
+
     def begin(self, headers: Mapping[str, str] | None, model: str | None) -> None:
         """A turn begins, caused by a message with these headers."""
         self.end()
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": self._adapter,
+            "gen_ai.provider.name": f"trunkline.{self._adapter}",
             "gen_ai.conversation.id": self._session,
         }
         if model is not None:
@@ -66,6 +72,8 @@ class TurnSpans:
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": data.name,
             "gen_ai.tool.call.id": item,
+            "gen_ai.tool.type": "extension",
+            "gen_ai.conversation.id": self._session,
         }
         self._tools[item] = _tracer.start_span(f"execute_tool {data.name}", context=parent, attributes=attributes)
 
@@ -85,8 +93,12 @@ class TurnSpans:
             return
         if data is None or data.outcome not in {"success", "interrupted"}:
             self._turn.set_status(Status(StatusCode.ERROR, data.outcome if data is not None else "aborted"))
+        if data is not None and data.stop_reason is not None:
+            self._turn.set_attribute("gen_ai.response.finish_reasons", [data.stop_reason])
         if data is not None and data.usage is not None:
             self._turn.set_attribute("gen_ai.usage.input_tokens", data.usage.input)
             self._turn.set_attribute("gen_ai.usage.output_tokens", data.usage.output)
+            self._turn.set_attribute("gen_ai.usage.cache_read.input_tokens", data.usage.cache_read)
+            self._turn.set_attribute("gen_ai.usage.cache_creation.input_tokens", data.usage.cache_write)
         self._turn.end()
         self._turn, self.headers = None, {}

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from trunkline_agentkit.protocol import BackendSession, Terminal
+from trunkline_bus import metrics
 from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus
 from trunkline_bus.mux import Lost, Mux
@@ -110,10 +111,12 @@ class TerminalHost:
         """The session's agent is this one now; None: none runs."""
         if self._terminal is not None:
             self._terminal.follow(None)
+            metrics.TERMINALS.dec()
         self._terminal = session if isinstance(session, Terminal) else None
         self._keys.clear()
         if self._terminal is not None:
             self._terminal.follow(self._shows)
+            metrics.TERMINALS.inc()
         self._all_behind()
         self._tell_state()
 

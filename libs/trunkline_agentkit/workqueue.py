@@ -16,7 +16,7 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.js.errors import APIError
 
-from trunkline_bus import jsapi
+from trunkline_bus import jsapi, metrics
 from trunkline_bus.connection import Bus
 from trunkline_bus.patience import UNANSWERED
 
@@ -47,6 +47,8 @@ class Work:
         self.headers: dict[str, str] | None = message.headers
         self.time = _stored(message.reply)
         self.again = _deliveries(message.reply) > 1
+        if self.again:
+            metrics.REDELIVERIES.labels(_stream(message.reply)).inc()
 
     async def done(self) -> None:
         """It is done and leaves the queue."""
@@ -155,6 +157,11 @@ def _numbers(reply: str) -> list[int]:
     """From an acknowledgement's subject (ADR-15): deliveries, stream and consumer sequence, time in ns, what is pending."""
     tokens = reply.split(".")
     return [int(token) for token in (tokens[4:9] if len(tokens) < 12 else tokens[6:11])]
+
+
+def _stream(reply: str) -> str:
+    tokens = reply.split(".")
+    return tokens[2] if len(tokens) < 12 else tokens[4]
 
 
 def _deliveries(reply: str) -> int:

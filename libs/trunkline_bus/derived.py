@@ -1,5 +1,6 @@
 """Appends of services that derive events from others': decided once, recorded once, whoever of them is first."""
 
+import time
 from typing import Final
 
 from trunkline_bus import metrics, trace
@@ -50,17 +51,23 @@ class DerivedWriter:
         if _CHANNELS.get(type(data)) != channel:
             raise TrunklineError("bad_event", f"{self._service!r} may not write a {data.TYPE!r} to {channel!r}")
         subject = subjects.event(event.session, channel)
+        headers, span = trace.appending(event.type, subjects.EVENTS, event.id, None)
         message = Message(
             subject=subject,
             filter=subject,
             id=event.id,
             type=event.type,
             payload=await self._blobs.shrink_encoded(event, encode(event)),
-            headers=trace.inject({}),
+            headers=headers,
         )
+        started = time.monotonic()
         try:
             sequence = await store(self._bus.mux, subjects.EVENTS, message, expected=expected)
         except Conflict:
             return None
+        finally:
+            if span is not None:
+                span.end()
         metrics.APPENDS.labels(event.type).inc()
+        metrics.APPEND_SECONDS.observe(time.monotonic() - started, trace.exemplar(span))
         return sequence

@@ -37,6 +37,7 @@ class Feed:
         self._users = 0
         self._joined: set[Follower] = set()
         self._position = 0
+        self._reader: Reader | None = None
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
 
@@ -55,6 +56,11 @@ class Feed:
             if self._task is task:
                 self._joined.add(follower)
                 return self._position
+
+    @property
+    def pending(self) -> int:
+        """Messages that the server has and the feed has not."""
+        return self._reader.pending if self._reader is not None else 0
 
     def leave(self, follower: "Follower") -> None:
         self._joined.discard(follower)
@@ -81,6 +87,7 @@ class Feed:
                 if self._urgent:
                     group.create_task(self._listen(reader))
                 self._position = reader.position
+                self._reader = reader
                 opened.set_result(None)
                 async for batch in reader.batches():
                     if batch:
@@ -116,6 +123,7 @@ class Follower:
         """Everything up to this sequence that matches has been handed over (or lies before the start)."""
         self.caught_up = asyncio.Event()
         self._newest: Stored | None = None
+        self._own: Reader | None = None
         self._feed = feed
         self._queue: list[Stored] = []
         self._bytes = 0
@@ -142,6 +150,11 @@ class Follower:
             self._behind = True
             self._take()
         self._wake.set()
+
+    @property
+    def pending(self) -> int:
+        """Messages that it has yet to hand over, as far as is known."""
+        return len(self._queue) + (self._own or self._feed).pending
 
     def fail(self, error: Exception) -> None:
         self._error = error
@@ -179,9 +192,13 @@ class Follower:
     async def _backlog(self, until: int) -> AsyncIterator[list[Stored]]:
         feed = self._feed
         async with Reader(feed.bus, feed.stream, feed.filters, after=self.position, until=until) as reader:
-            async for batch in reader.batches():
-                if batch:
-                    yield batch
+            self._own = reader
+            try:
+                async for batch in reader.batches():
+                    if batch:
+                        yield batch
+            finally:
+                self._own = None
 
     def _passed(self, batch: list[Stored]) -> None:
         self._newest = batch[-1]

@@ -1,8 +1,31 @@
-"""The registry of Prometheus metrics: every name that Trunkline exports is made here, and dashboards use no other."""
+"""The registry of Prometheus metrics: every name that Trunkline exports is made here, and dashboards use no other.
+
+No label holds a session, a person or a text of an agent's: what has no end of its own goes through a `Capped`.
+"""
 
 from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
+
+from trunkline_bus.labels import Capped
+
+MODELS: Final = Capped(50)
+WORKSPACES: Final = Capped(100)
+TOOLS: Final = Capped(50)
+DRIFTS: Final = Capped(200)
+
+SERVICE_INFO: Final = Gauge("trunkline_service_info", "1, with the service's name and version.", ["service", "version"])
+SERVICE_READY: Final = Gauge(
+    "trunkline_service_ready", "Whether the service does its work (1) or not (0).", ["service"]
+)
+LOG_RECORDS: Final = Counter(
+    "trunkline_log_records_total", "Lines of the log of the process, by level (warning, error, critical).", ["level"]
+)
+LOOP_LAG: Final = Histogram(
+    "trunkline_loop_lag_seconds",
+    "Seconds by which a timer of the event loop came late: how busy the process is.",
+    buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
 
 BUS_CONNECTED: Final = Gauge(
     "trunkline_bus_connected", "Whether the connection to NATS stands (1) or not (0).", ["connection"]
@@ -27,6 +50,23 @@ APPEND_UNKNOWN: Final = Counter(
     "(timeout, disconnected, conflict, in_flight, unavailable, full, refused).",
     ["reason"],
 )
+READER_DELAY: Final = Histogram(
+    "trunkline_reader_delay_seconds",
+    "Seconds from when the log had an event to when this consumer took it, the oldest of each batch.",
+    ["consumer"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)
+READER_LAG_EVENTS: Final = Gauge(
+    "trunkline_reader_lag_events", "Events that this consumer has yet to take, as far as it knows.", ["consumer"]
+)
+READER_LAG_SECONDS: Final = Gauge(
+    "trunkline_reader_lag_seconds",
+    "Seconds since the last event that this consumer has taken was stored, 0 where none waits.",
+    ["consumer"],
+)
+REDELIVERIES: Final = Counter(
+    "trunkline_redeliveries_total", "Messages of a work queue that somebody was given before.", ["stream"]
+)
 READER_RECREATED: Final = Counter(
     "trunkline_reader_recreated_total",
     "Times a Reader had to make its consumer anew, by reason (reconnected, no_heartbeat, gap, 409_consumer_deleted …).",
@@ -49,6 +89,25 @@ BLOB_BYTES: Final = Counter(
 LEASES_LOST: Final = Counter("trunkline_leases_lost_total", "Leases that another holder took or that ran out.")
 
 GATEWAY_CLIENTS: Final = Gauge("trunkline_gateway_clients", "Open connections, by kind (ws, sse).", ["kind"])
+GATEWAY_QUEUED_FRAMES: Final = Gauge("trunkline_gateway_queued_frames", "Frames that wait for clients to take them.")
+GATEWAY_QUEUED_BYTES: Final = Gauge("trunkline_gateway_queued_bytes", "Bytes of frames that wait for clients.")
+GATEWAY_SUBSCRIPTIONS: Final = Counter(
+    "trunkline_gateway_subscriptions_total",
+    "Subscriptions opened, by where they begin (cursor, gap, start, snapshot, now).",
+    ["how"],
+)
+GATEWAY_GAPS: Final = Counter(
+    "trunkline_gateway_gaps_total", "Gaps that clients were told of, by reason (log_diverged, too_far …).", ["reason"]
+)
+GATEWAY_TOKEN_EXPIRY: Final = Gauge(
+    "trunkline_gateway_token_expiry_timestamp_seconds",
+    "When the next token that was made by hand expires, in seconds since 1970; +Inf where none does.",
+)
+GATEWAY_TERMINAL_BYTES: Final = Counter(
+    "trunkline_gateway_terminal_bytes_total",
+    "Bytes of terminals, by direction (out: to viewers, in: keys).",
+    ["direction"],
+)
 GATEWAY_UNREADABLE: Final = Counter(
     "trunkline_gateway_unreadable_total", "Stored messages that are no JSON, and are not sent to clients."
 )
@@ -110,6 +169,39 @@ AGENT_ENDS: Final = Counter(
     "Ends of agents, by reason (closed, killed, idle, stopping, ended, failed …).",
     ["adapter", "reason"],
 )
+AGENT_STALLS: Final = Counter(
+    "trunkline_agent_stalls_total", "Times a turn was silent for so long that it counts as stalled.", ["adapter"]
+)
+SESSIONS: Final = Gauge("trunkline_sessions", "Sessions that this worker owns, by status.", ["status"])
+TERMINALS: Final = Gauge("trunkline_terminals", "Terminals of agents that run under this worker.")
+TURN_SECONDS: Final = Histogram(
+    "trunkline_turn_seconds",
+    "Seconds from a turn's begin to its end.",
+    ["adapter"],
+    buckets=(0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600),
+)
+FIRST_TOKEN_SECONDS: Final = Histogram(
+    "trunkline_first_token_seconds",
+    "Seconds from handing over a prompt to the first that the agent says or does.",
+    ["adapter"],
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120),
+)
+TOOL_SECONDS: Final = Histogram(
+    "trunkline_tool_seconds",
+    "Seconds that tool calls took, asking for permission included.",
+    ["adapter", "tool"],
+    buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800),
+)
+TOOLS_ENDED: Final = Counter("trunkline_tools_total", "Tool calls that ended, by status.", ["adapter", "status"])
+TOKENS: Final = Counter(
+    "trunkline_tokens_total",
+    "Tokens used, by kind (input, output, cache_write, cache_read).",
+    ["agent", "model", "kind"],
+)
+COST: Final = Counter("trunkline_cost_usd_total", "Cost in USD, as agents name it.", ["agent", "model"])
+WORKSPACE_COST: Final = Counter(
+    "trunkline_workspace_cost_usd_total", "Cost in USD by the name of the session's directory.", ["workspace"]
+)
 TURNS: Final = Counter("trunkline_turns_total", "Turns that ended, by outcome.", ["adapter", "outcome"])
 COMMANDS: Final = Counter("trunkline_commands_total", "Outcomes of commands, by verb.", ["verb", "outcome"])
 NATIVE_UNKNOWN: Final = Counter(
@@ -140,6 +232,16 @@ PERMISSION_LOST_APPENDS: Final = Counter(
     "trunkline_permission_lost_appends_total", "Decisions that another replica was quicker to append."
 )
 PERMISSION_OPEN_ASKS: Final = Gauge("trunkline_permission_open_asks", "Asks that wait for a decision.")
+PERMISSION_OLDEST_ASK: Final = Gauge(
+    "trunkline_permission_oldest_ask_seconds", "Seconds that the oldest open ask has waited, 0 where none is open."
+)
+PERMISSION_DECISION_SECONDS: Final = Histogram(
+    "trunkline_permission_decision_seconds",
+    "Seconds from an ask to its decision, by whom (policy, person).",
+    ["by"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400),
+)
+PERMISSION_EXPIRED: Final = Counter("trunkline_permission_expired_total", "Asks that expired, as a policy says.")
 TEAM_CAVEATS: Final = Counter(
     "trunkline_team_caveats_total",
     "What was odd in what agents tell of their teams, by kind (drift, late_call …).",
@@ -149,6 +251,8 @@ TEAM_LOST_APPENDS: Final = Counter(
     "trunkline_team_lost_appends_total", "Team events that another replica was quicker to append."
 )
 TEAMS: Final = Gauge("trunkline_teams", "Teams that have not ended.")
+TEAM_MEMBERS: Final = Gauge("trunkline_team_members", "Members of teams that have not ended.")
+TEAM_TASKS: Final = Gauge("trunkline_team_tasks", "Tasks on the boards of such teams, by status.", ["status"])
 LOG_FILL: Final = Gauge(
     "trunkline_log_fill_ratio", "Share of the log's max_bytes in use, 0 to 1, as a process that writes sees it."
 )

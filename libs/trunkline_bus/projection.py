@@ -14,12 +14,13 @@ from typing import Final, Generic, TypeVar
 import msgspec
 from nats.js.errors import APIError
 
-from trunkline_bus import direct, jsapi, kv, metrics
+from trunkline_bus import direct, jsapi, kv, metrics, trace
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.cells import Cells
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.feed import Feed
+from trunkline_bus.lag import Lag
 from trunkline_bus.patience import UNANSWERED
 from trunkline_bus.places import Place, Places, Superseded
 from trunkline_bus.reader import read
@@ -120,9 +121,11 @@ class Projection(Generic[S]):
     async def _follow(self, place: Place) -> None:
         try:
             async with self._feed.follow(max(place.position - OVERLAP, 0)) as follower:
+                lag = Lag(self._view.name, lambda: follower.pending)
                 async for batch in follower.batches():
                     if batch:
                         await self._fold(batch)
+                        lag.took(batch, live=self._live)
                     else:
                         await self._catch_up(place)
         except TrunklineError as error:
@@ -134,7 +137,8 @@ class Projection(Generic[S]):
     async def _fold(self, batch: list[Stored]) -> None:
         await self._load(self._cells.unknown(batch))
         for stored in batch:
-            error = self._cells.apply(stored)
+            with trace.taking(self._view.name, stored):
+                error = self._cells.apply(stored)
             if error is not None:
                 await self._bury(stored, error)
         metrics.PROJECTION_APPLIED.labels(self._view.name).inc(len(batch))

@@ -91,6 +91,7 @@ class Reader:
         self._may_start_over = stream == subjects.DELTAS or stream.startswith(("KV_", "OBJ_"))
         # Where it stands: `_received` runs ahead of `_taken` by what is buffered.
         self._received: int | None = after
+        self._pending = "0"
         self._taken = after
         self._newest: Stored | None = None
         self._buffer: list[Stored] = []
@@ -131,6 +132,11 @@ class Reader:
     def position(self) -> int:
         """Everything up to this sequence that matches has been handed over (or lies before the start)."""
         return self._taken
+
+    @property
+    def pending(self) -> int:
+        """Messages that the server had for it beside the last that came, and those that nobody has taken yet."""
+        return int(self._pending) + len(self._buffer)
 
     async def __aenter__(self) -> Self:
         self._inbox = self._connection.new_inbox()
@@ -225,6 +231,7 @@ class Reader:
             self._fail("gap")
             return
         self._expected += 1
+        self._pending = tokens[8]
         stored = make(self.stream, int(tokens[5]), message.subject, message.headers, message.data, int(tokens[7]))
         self._pulls.arrived(message.size)
         if self._pace is not None:
@@ -257,6 +264,8 @@ class Reader:
         headers = message.headers or {}
         status, text = headers.get("Status", ""), headers.get("Description", "")
         self._heard = self._now()
+        if status in {"100", "404", "408"}:
+            self._pending = "0"
         if status == "100":
             self._look_again = not self.caught_up.is_set() or self.until is not None
             if self._look_again:

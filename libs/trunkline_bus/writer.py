@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import msgspec
+from opentelemetry.trace import Span
 
 from trunkline_bus import metrics, ownership, trace
 from trunkline_bus.append import Conflict, begin, store
@@ -52,6 +53,8 @@ class _Queued(msgspec.Struct):
     event: Event
     message: Message
     """As it is stored, unless it has to be shrunk."""
+    span: Span | None = None
+    """Of its append, where spans are exported."""
     begun: Awaitable[Received] | None = None
     """The answer, where it was sent in the step that queued it."""
 
@@ -219,15 +222,16 @@ class SessionWriter:
             native=verbatim(native) if native is not None else NO_NATIVE,
         )
         payload = encode(event)
+        carried, span = trace.appending(event.type, subjects.EVENTS, event.id, headers)
         message = Message(
             subject=self._ask if is_ask(data) else self._fact,
             filter=self._fence,
             id=event.id,
             type=event.type,
             payload=payload,
-            headers=trace.inject({}) if headers is None else headers,
+            headers=carried,
         )
-        queued = _Queued(event, message)
+        queued = _Queued(event, message, span)
         self.seq += 1
         self._queue.append(queued)
         self._bytes += len(payload)
@@ -372,7 +376,9 @@ class SessionWriter:
             ) from conflict
         self._stored_at = loop.time()
         metrics.APPENDS.labels(message.type).inc()
-        metrics.APPEND_SECONDS.observe(self._stored_at - started)
+        metrics.APPEND_SECONDS.observe(self._stored_at - started, trace.exemplar(first.span) if first.span else None)
+        if first.span is not None:
+            first.span.end()
         self._queue.popleft()
         self._stored_sequence, self._stored_id = sequence, message.id
         assert first.event.seq is not None

@@ -8,8 +8,10 @@ from typing import Any, Self
 
 import msgspec
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import CollectorRegistry, disable_created_metrics
+from prometheus_client.exposition import choose_encoder
+
+from trunkline_bus import metrics
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +19,8 @@ Check = Callable[[], str | None] | Callable[[], Awaitable[str | None]]
 """Says what is wrong, or None when all is well. An exception counts as its text."""
 
 CHECK_TIMEOUT_S = 2.0
+
+disable_created_metrics()  # a second series for each counter, which no question needs
 
 
 class Health:
@@ -28,6 +32,8 @@ class Health:
         self.facts: dict[str, Callable[[], Any]] = {}
         self._checks: dict[str, Check] = {}
         self._ready = False
+        metrics.SERVICE_INFO.labels(service, version).set(1)
+        metrics.SERVICE_READY.labels(service).set_function(lambda: self._ready)
 
     def add(self, name: str, check: Check) -> None:
         """Register a check; a later one of the same name takes its place."""
@@ -108,8 +114,10 @@ class HealthServer:
         ready, body = await self._health.report()
         return _json(200 if ready else 503, body)
 
-    async def _on_metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def _on_metrics(self, request: web.Request) -> web.Response:
+        # Exemplars exist in the OpenMetrics format alone, for those who ask for it.
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
 
 
 def _json(status: int, body: dict[str, Any]) -> web.Response:

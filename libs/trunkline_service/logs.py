@@ -12,6 +12,8 @@ from typing import Any, Final, Literal, TextIO
 
 from opentelemetry import trace
 
+from trunkline_bus import metrics
+
 LogFormat = Literal["json", "console"]
 
 _MASK: Final = "********"
@@ -28,6 +30,7 @@ def configure_logging(
 ) -> None:
     """Give the root logger its one handler. Replaces what an earlier call installed."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler.addFilter(_count)
     handler.setFormatter(JsonLines(service) if log_format == "json" else ConsoleLines(service))
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -37,6 +40,13 @@ def configure_logging(
     root.setLevel(level.upper())
     for name, floor in _NOISY.items():
         logging.getLogger(name).setLevel(max(floor, logging.getLevelNamesMapping()[level.upper()]))
+
+
+def _count(record: logging.LogRecord) -> bool:
+    """Counts what should make somebody look; lets everything pass."""
+    if record.levelno >= logging.WARNING:
+        metrics.LOG_RECORDS.labels(record.levelname.lower()).inc()
+    return True
 
 
 class Lines(logging.Formatter):

@@ -29,6 +29,7 @@ from trunkline_bus.tasks import end
 from trunkline_service.discovery import discoverable
 from trunkline_service.health import Health, HealthServer
 from trunkline_service.logs import configure_logging
+from trunkline_service.loop import watched_loop
 from trunkline_service.settings import Settings, effective, load, mask_url
 from trunkline_service.telemetry import tracing
 from trunkline_wire import TrunklineError
@@ -137,6 +138,7 @@ async def serve(name: str, main: Main[S], settings: S, *, topology: bool = False
             if bus is None:
                 return ExitCode.OK
             health.add("nats", lambda: None if bus.writing.is_connected else "disconnected")
+            await stack.enter_async_context(watched_loop())
             await stack.enter_async_context(discoverable(bus.writing, health, {"health": server.url}))
             started = True
             await _until_stopped(main, Service(name, settings, bus, health, stopping), settings.drain_s)

@@ -8,6 +8,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from trunkline_bus.trace import export
+
 
 @contextmanager
 def tracing(service: str, version: str, endpoint: str | None) -> Generator[None, None, None]:
@@ -19,13 +21,15 @@ def tracing(service: str, version: str, endpoint: str | None) -> Generator[None,
         resource=Resource.create({"service.name": f"trunkline-{service}", "service.version": version}),
         shutdown_on_exit=False,
     )
-    if endpoint is not None:
+    if endpoint:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
         exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
         provider.add_span_processor(BatchSpanProcessor(exporter))
+        export(True)
     trace.set_tracer_provider(provider)
     try:
         yield
     finally:
+        export(False)
         provider.shutdown()

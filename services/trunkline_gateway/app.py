@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from trunkline_bus import metrics
 from trunkline_bus.connection import Bus
 from trunkline_bus.cursor import CursorCodec
 from trunkline_bus.requests import Requests
@@ -56,6 +57,7 @@ class Running(msgspec.Struct, frozen=True):
 async def run_app(service: Service[GatewaySettings]) -> None:
     """The gateway as a service."""
     async with serving(service.bus, service.settings) as running:
+        metrics.GATEWAY_TOKEN_EXPIRY.set_function(running.gateway.tokens.next_expiry)
         service.health.facts["clients"] = lambda: running.routes.clients
         service.health.facts["sessions"] = lambda: len(running.gateway.directory.states)
         service.health.add(

@@ -12,8 +12,9 @@ from typing import Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from trunkline_bus import direct
+from trunkline_bus import direct, trace
 from trunkline_bus.connection import Bus
+from trunkline_bus.lag import Lag
 from trunkline_bus.reader import Reader
 from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AskRecord, AsksState, fold_asks
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 CommandEnd = CommandFinished | CommandFailed | CommandRejected
 
+CONSUMER: Final = "gateway"
 RETRY_S: Final = 1.0
 MAX_ENDS: Final = 10_000
 
@@ -61,6 +63,7 @@ class Directory:
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
         self.listeners: list[Listener] = []
         self.ready = asyncio.Event()
+        self._lag: Lag | None = None
         self._reset()
 
     def _reset(self, base: Base | None = None) -> None:
@@ -94,6 +97,7 @@ class Directory:
             listener.on_begun()
         log.info("directory_begins", extra={"position": self.position, "sessions": len(self.states)})
         reader = Reader(self._bus, subjects.EVENTS, [subjects.ALL_EVENTS], after=self.position, take=self._take)
+        self._lag = Lag(CONSUMER, lambda: reader.pending)
         async with reader:
             async for batch in reader.batches():
                 for stored in batch:
@@ -106,6 +110,12 @@ class Directory:
                     await asyncio.sleep(0)
 
     def _take(self, stored: Stored) -> None:
+        with trace.taking(CONSUMER, stored):
+            self._hand_on(stored)
+        if self._lag is not None:
+            self._lag.took((stored,), live=self.ready.is_set())
+
+    def _hand_on(self, stored: Stored) -> None:
         self.position, self.last_id = stored.sequence, stored.id
         subject = subjects.parse(stored.subject)
         if subject is None:

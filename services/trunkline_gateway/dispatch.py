@@ -9,7 +9,7 @@ import msgspec
 from opentelemetry.trace import SpanKind
 
 from trunkline_bus import metrics
-from trunkline_bus.trace import span
+from trunkline_bus.trace import exemplar, span
 from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.calls import find
 from trunkline_gateway.gateway import Caller, Gateway
@@ -30,10 +30,12 @@ async def call(gateway: Gateway, caller: Caller, name: str, raw: msgspec.Raw | d
     begun = time.monotonic()
     code = "ok"
     known = "unknown"
+    leads: dict[str, str] | None = None
     try:
         method = await _find(gateway, name)
         known = name if name in ALL else "ext"
         with span(f"gateway {name}", kind=SpanKind.SERVER, attributes={"trunkline.actor": caller.principal.actor}):
+            leads = exemplar()
             return await _run(gateway, caller, method, raw)
     except TrunklineError as error:
         code = error.code
@@ -46,7 +48,7 @@ async def call(gateway: Gateway, caller: Caller, name: str, raw: msgspec.Raw | d
         raise TrunklineError("internal", "a fault of the gateway; its log has the details") from error
     finally:
         metrics.GATEWAY_REQUESTS.labels(known, code).inc()
-        metrics.GATEWAY_REQUEST_SECONDS.labels(known).observe(time.monotonic() - begun)
+        metrics.GATEWAY_REQUEST_SECONDS.labels(known).observe(time.monotonic() - begun, leads)
 
 
 async def _find(gateway: Gateway, name: str) -> Method:

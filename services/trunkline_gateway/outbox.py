@@ -25,6 +25,17 @@ WriteNow = Callable[[bytes], bool]
 """Sends a frame if the connection's own buffer is empty; False, and nothing sent, if it is not."""
 
 
+class _Queued:
+    """What waits in all outboxes of the process."""
+
+    frames = 0
+    bytes = 0
+
+
+metrics.GATEWAY_QUEUED_FRAMES.set_function(lambda: _Queued.frames)
+metrics.GATEWAY_QUEUED_BYTES.set_function(lambda: _Queued.bytes)
+
+
 class NotReadingError(Exception):
     """The other side has taken nothing for NOT_READING_S."""
 
@@ -74,6 +85,8 @@ class Outbox:
             return
         self._frames.append(frame)
         self._bytes += len(frame)
+        _Queued.frames += 1
+        _Queued.bytes += len(frame)
         if self._work is not None and not self._work.done():
             self._work.set_result(None)
 
@@ -98,7 +111,7 @@ class Outbox:
 
     async def flush(self) -> None:
         """Write what is queued, once `run` has ended."""
-        frames, self._frames = self._frames, []
+        frames = self._take()
         if frames:
             await self._write(frames)
 
@@ -110,8 +123,7 @@ class Outbox:
                 await self._next_work()
             if (wait := self._wait(loop.time())) > 0:
                 await asyncio.sleep(wait)
-            frames, self._frames = self._frames, []
-            self._bytes = 0
+            frames = self._take()
             self._pay(loop.time())
             self.writing = True
             try:
@@ -133,6 +145,13 @@ class Outbox:
                     if not future.done():
                         future.set_result(None)
                 self._for_room.clear()
+
+    def _take(self) -> list[bytes]:
+        frames, self._frames = self._frames, []
+        _Queued.frames -= len(frames)
+        _Queued.bytes -= self._bytes
+        self._bytes = 0
+        return frames
 
     async def _next_work(self) -> None:
         self._work = asyncio.get_running_loop().create_future()

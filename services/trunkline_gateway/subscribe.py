@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from trunkline_bus import metrics
 from trunkline_bus.cursor import Gap
 from trunkline_gateway.boards import TeamSight
 from trunkline_gateway.cursors import position, scope
@@ -106,6 +107,10 @@ async def open_subscription(
         seen = channel.position
         if cursor is not None or params.start == "snapshot":
             snapshot, deltas_seen = make_snapshot(gateway, channel, sight), channel.deltas
+    how = "gap" if gap is not None else "cursor" if cursor is not None else params.start or "now"
+    metrics.GATEWAY_SUBSCRIPTIONS.labels(how).inc()
+    if gap is not None:
+        metrics.GATEWAY_GAPS.labels(gap.reason).inc()
     began = params.cursor if gap is None else None
     if began is None:
         began = channel.cursor() if seen else gateway.cursors.at(session, 0, None)

@@ -185,6 +185,7 @@ class Subscription:
 
     async def _start_over(self) -> None:
         await self.channel.opened()
+        metrics.GATEWAY_GAPS.labels("log_diverged").inc()
         self._diverged = False
         self.sent, self._deltas_seen = self.channel.position, self.channel.deltas
         payload = {

@@ -31,6 +31,9 @@ from trunkline_wire.terminal import MAX_HISTORY, MAX_KEYS, Painting, TerminalReq
 
 log = logging.getLogger(__name__)
 
+_SHOWN: Final = metrics.GATEWAY_TERMINAL_BYTES.labels("out")
+_TYPED: Final = metrics.GATEWAY_TERMINAL_BYTES.labels("in")
+
 HELLO_S: Final = 10.0
 PING_S: Final = 30.0
 KEYS_A_SECOND: Final = 256 * 1024
@@ -187,6 +190,7 @@ class TerminalConnection:
         except TrunklineError as error:
             self._refuse("input", error)
             return
+        _TYPED.inc(len(keys))
         await self._pace(len(keys))
         self._gateway.terminals.type(self._session, self.id, keys)
 
@@ -212,6 +216,7 @@ class TerminalConnection:
     # The viewer's side of what its terminal shows
 
     def show(self, frame: bytes) -> None:
+        _SHOWN.inc(len(frame))
         self._flow.show(frame, time.monotonic())
 
     def paint(self, frame: bytes, painting: Painting, content: bytes) -> None:  # noqa: ARG002  # others want its parts

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import math
 import os
 import secrets
 import time
@@ -70,6 +71,10 @@ class Tokens:
         if record.expires is not None and record.expires <= time.time():
             raise TrunklineError("unauthorized", "the token has expired: ask the owner for another one")
         return record
+
+    def next_expiry(self) -> float:
+        """When the next of the valid tokens expires that were made by hand, in seconds since 1970; infinite where none does."""
+        return min((one.expires for one in self.list() if one.expires and one.via == "created"), default=math.inf)
 
     def list(self) -> "list[TokenRecord]":
         now = time.time()

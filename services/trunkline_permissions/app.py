@@ -32,6 +32,7 @@ async def run_app(service: Service[PermissionsSettings]) -> None:
         service.health.add("log", lambda: None if decider.ready.is_set() else "reading the backlog")
         service.health.facts["open_asks"] = lambda: decider.open_asks
         metrics.PERMISSION_OPEN_ASKS.set_function(lambda: decider.open_asks)
+        metrics.PERMISSION_OLDEST_ASK.set_function(lambda: decider.oldest_ask)
         await decider.ready.wait()
         service.ready()
         await service.stopping.wait()

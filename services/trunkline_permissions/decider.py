@@ -11,12 +11,13 @@ import datetime as dt
 import logging
 from collections.abc import Callable
 
-from trunkline_bus import direct, metrics
+from trunkline_bus import direct, metrics, trace
 from trunkline_bus.clock import ServerClock
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.derived import DerivedWriter
 from trunkline_bus.feed import Feed
+from trunkline_bus.lag import Lag
 from trunkline_bus.reader import Reader, read_session
 from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AskRecord
@@ -29,7 +30,7 @@ from trunkline_permissions.policy_file import PolicyFile
 from trunkline_permissions.remembered import Remembered
 from trunkline_permissions.view import fold_stored, session_of
 from trunkline_wire import TrunklineError, decode_answer, subjects
-from trunkline_wire.asks import AnswerRejected, AskDecided
+from trunkline_wire.asks import AnswerRejected, AskDecided, AskExpired
 from trunkline_wire.errors import ErrorInfo
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,15 @@ class Decider:
     def open_asks(self) -> int:
         return sum(len(desk.arrived) for desk in self.desks.values())
 
+    @property
+    def oldest_ask(self) -> float:
+        """Seconds that the ask has waited which has waited longest, 0 where none is open."""
+        arrived = min((moment for desk in self.desks.values() for moment in desk.arrived.values()), default=None)
+        return 0.0 if arrived is None else self._since(arrived)
+
+    def _since(self, moment: str) -> float:
+        return max(0.0, (self._clock.now() - dt.datetime.fromisoformat(moment)).total_seconds())
+
     async def run(self) -> None:
         """Raises `log_regressed` when the log is not the one it was: start again, from what is remembered of it."""
         async with self._group as group:
@@ -103,9 +113,13 @@ class Decider:
 
     async def _read_events(self) -> None:
         async with self._feed.follow(self._after) as follower:
+            lag = Lag(SERVICE, lambda: follower.pending)
             async for batch in follower.batches():
                 for stored in batch:
-                    await self._fold(stored)
+                    with trace.taking(SERVICE, stored):
+                        await self._fold(stored)
+                if batch:
+                    lag.took(batch, live=self.ready.is_set())
                 if follower.caught_up.is_set():
                     self._events_read.set()
 
@@ -307,7 +321,12 @@ class Decider:
     def _count(self, step: Step, desk: Desk) -> None:
         data = step.data
         if isinstance(data, AskDecided):
-            metrics.PERMISSION_DECISIONS.labels("policy" if data.answer is None else "person", data.behaviour).inc()
+            by = "policy" if data.answer is None else "person"
+            metrics.PERMISSION_DECISIONS.labels(by, data.behaviour).inc()
+            if (arrived := desk.arrived.get(data.ask)) is not None:
+                metrics.PERMISSION_DECISION_SECONDS.labels(by).observe(self._since(arrived), trace.exemplar())
+        elif isinstance(data, AskExpired):
+            metrics.PERMISSION_EXPIRED.inc()
         elif isinstance(data, AnswerRejected):
             metrics.PERMISSION_REJECTED.labels(data.error.code).inc()
         log.info("appended", extra={"session": desk.session, "type": data.TYPE, "src": step.src})

@@ -1,7 +1,8 @@
 """The composition root of the team service."""
 
 import asyncio
-from typing import Final
+from functools import partial
+from typing import Final, get_args
 
 from trunkline_bus import metrics
 from trunkline_bus.connection import Bus
@@ -9,6 +10,7 @@ from trunkline_bus.feed import Feed
 from trunkline_bus.projection import Projection
 from trunkline_bus.shifts import Role, take_shifts
 from trunkline_bus.tasks import end
+from trunkline_fold.team.board import TaskStatus
 from trunkline_service import Service, Settings
 from trunkline_teams.keeper import SERVICE, Keeper
 from trunkline_teams.view import FILTERS, TeamsView
@@ -63,10 +65,16 @@ async def run_app(service: Service[Settings]) -> None:
             await teams.wait_ready()
             service.ready()
 
+    def tasks(status: TaskStatus) -> int:
+        return teams.keeper.tasks(status)
+
     service.health.add("teams", lambda: teams.behind() if role == "at work" else None)
     service.health.facts["role"] = lambda: role
     service.health.facts["teams"] = lambda: teams.keeper.teams
     metrics.TEAMS.set_function(lambda: teams.keeper.teams)
+    metrics.TEAM_MEMBERS.set_function(lambda: teams.keeper.members)
+    for status in get_args(TaskStatus):
+        metrics.TEAM_TASKS.labels(status).set_function(partial(tasks, status))
     shifts = asyncio.create_task(take_shifts(bus, LEASE, work, on_role), name="shifts")
     stopping = asyncio.create_task(service.stopping.wait(), name="stopping")
     try:

@@ -8,16 +8,19 @@ the end that they had at the start.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
-from trunkline_bus import metrics
+from trunkline_bus import metrics, trace
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.derived import DerivedWriter
 from trunkline_bus.feed import Feed
+from trunkline_bus.lag import Lag
 from trunkline_bus.reader import Reader, read
 from trunkline_bus.stored import Stored
-from trunkline_fold.team import Heard, TeamsState, fold_teams, initial_teams, next_event
+from trunkline_fold.team import Heard, Team, TeamsState, fold_teams, initial_teams, next_event
+from trunkline_fold.team.board import TaskStatus
 from trunkline_teams.router import HEARD, Router, by_lead
 from trunkline_teams.view import is_of_team
 from trunkline_wire import TrunklineError, subjects
@@ -52,7 +55,19 @@ class Keeper:
     @property
     def teams(self) -> int:
         """Teams that have not ended."""
-        return sum(team.ended is None for board in self.boards.values() for team in board.teams.values())
+        return sum(1 for _ in self._unended())
+
+    @property
+    def members(self) -> int:
+        """Members of teams that have not ended."""
+        return sum(len(team.members) for team in self._unended())
+
+    def tasks(self, status: TaskStatus) -> int:
+        """Tasks in a status on the boards of teams that have not ended."""
+        return sum(task.status == status for team in self._unended() for task in team.tasks.values())
+
+    def _unended(self) -> Iterator[Team]:
+        return (team for board in self.boards.values() for team in board.teams.values() if team.ended is None)
 
     async def run(self) -> None:
         """Raises `log_regressed` when the log is not the one it was: start again."""
@@ -69,9 +84,13 @@ class Keeper:
 
     async def _read_events(self) -> None:
         async with self._feed.follow(0) as follower:
+            lag = Lag(SERVICE, lambda: follower.pending)
             async for batch in follower.batches():
                 for stored in batch:
-                    await self._take(stored)
+                    with trace.taking(SERVICE, stored):
+                        await self._take(stored)
+                if batch:
+                    lag.took(batch, live=self.ready.is_set())
                 if follower.caught_up.is_set():
                     self._events_read.set()
                 elif batch:

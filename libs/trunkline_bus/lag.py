@@ -1,0 +1,32 @@
+"""How far a consumer of the log is behind, for metrics."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from trunkline_bus import metrics
+from trunkline_bus.stored import Stored
+
+_NS: Final = 1_000_000_000
+
+
+class Lag:
+    """Of the consumer `name`; `pending` says how many messages wait for it, as far as it knows."""
+
+    def __init__(self, name: str, pending: Callable[[], int]) -> None:
+        self._pending = pending
+        self._newest_ns: int | None = None
+        self._delay = metrics.READER_DELAY.labels(name)
+        metrics.READER_LAG_EVENTS.labels(name).set_function(pending)
+        metrics.READER_LAG_SECONDS.labels(name).set_function(self.seconds)
+
+    def took(self, batch: Sequence[Stored], *, live: bool) -> None:
+        """A batch was taken; `live` where it is no backlog of a time when nobody read."""
+        self._newest_ns = batch[-1].time_ns
+        if live:
+            self._delay.observe(max(0.0, time.time() - batch[0].time_ns / _NS))
+
+    def seconds(self) -> float:
+        if self._newest_ns is None or not self._pending():
+            return 0.0
+        return max(0.0, time.time() - self._newest_ns / _NS)
