@@ -137,6 +137,12 @@ def _subject(key: str) -> str:
     return f"$KV.{subjects.KV_LEASES}.{key}"
 
 
+def lease_of(stored: Stored) -> tuple[str, LeaseInfo | None]:
+    """The key of a message of the bucket, and the lease as it stands since."""
+    key = stored.subject.split(".", 2)[2]
+    return key, _info(key, stored)
+
+
 def _info(key: str, last: Stored | None) -> LeaseInfo | None:
     headers = (last.headers or {}) if last is not None else {}
     if last is None or headers.get("KV-Operation") in _ENDED or "Nats-Marker-Reason" in headers or not last.raw:

@@ -22,6 +22,7 @@ from trunkline_bus.dead_letters import bury
 from trunkline_bus.feed import Feed
 from trunkline_bus.lag import Lag
 from trunkline_bus.patience import UNANSWERED
+from trunkline_bus.parts import WHOLE, Part
 from trunkline_bus.places import Place, Places, Superseded
 from trunkline_bus.reader import read
 from trunkline_bus.stored import Stored
@@ -50,16 +51,18 @@ class Projection(Generic[S]):
     """Keeps the documents of `view`. `run` works until cancelled; `ready` is set while they have caught up.
 
     `service` names the owner in dead letters. `feed` has the view's filters; projections of one process share it.
+    With `part` it keeps only the documents of sessions in it, and `feed` reads only those: others keep the rest.
     """
 
-    def __init__(self, bus: Bus, view: View[S], service: str, feed: Feed | None = None) -> None:
+    def __init__(self, bus: Bus, view: View[S], service: str, feed: Feed | None = None, part: Part = WHOLE) -> None:
         self.ready = asyncio.Event()
         self._bus = bus
         self._view = view
         self._service = service
         self._feed = feed or Feed(bus, subjects.EVENTS, view.filters)
         self._blobs = Blobs(bus)
-        self._places = Places(bus, view.name, view.version, view.bucket)
+        self._places = Places(bus, view.name, view.version, view.bucket, part)
+        self._name = view.name if part.whole else f"{view.name}.{part.name}"
         self._place: Place | None = None
         self._cells: Cells[S] = Cells(view)
         self._applied = 0
@@ -90,12 +93,12 @@ class Projection(Generic[S]):
         """Project for ever. I/O errors are waited out; a log that is not the one read before begins a new edition."""
         while True:
             self.ready.clear()
-            metrics.PROJECTION_READY.labels(self._view.name).set(0)
+            metrics.PROJECTION_READY.labels(self._name).set(0)
             try:
                 await self._run()
             except* _StartOver as group:
                 log.warning(
-                    "projection.start_over", extra={"projection": self._view.name, "reason": str(group.exceptions[0])}
+                    "projection.start_over", extra={"projection": self._name, "reason": str(group.exceptions[0])}
                 )
 
     async def _run(self) -> None:
@@ -110,11 +113,11 @@ class Projection(Generic[S]):
         await self._thaw(place)
         log.info(
             "projection.start",
-            extra={"projection": self._view.name, "edition": place.edition.prefix, "position": place.position},
+            extra={"projection": self._name, "edition": place.edition.prefix, "position": place.position},
         )
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(place), name=f"projection-{self._view.name}-follow")
-            group.create_task(self._store(), name=f"projection-{self._view.name}-store")
+            group.create_task(self._follow(place), name=f"projection-{self._name}-follow")
+            group.create_task(self._store(), name=f"projection-{self._name}-store")
 
     # Reading and folding.
 
@@ -141,7 +144,7 @@ class Projection(Generic[S]):
                 error = self._cells.apply(stored)
             if error is not None:
                 await self._bury(stored, error)
-        metrics.PROJECTION_APPLIED.labels(self._view.name).inc(len(batch))
+        metrics.PROJECTION_APPLIED.labels(self._name).inc(len(batch))
         if batch[-1].sequence > self._applied:
             self._applied, self._applied_id = batch[-1].sequence, batch[-1].id
         if self._live and self._cells.hot:
@@ -180,18 +183,27 @@ class Projection(Generic[S]):
     async def _bury(self, stored: Stored, error: Exception) -> None:
         log.error(
             "projection.frozen",
-            extra={"projection": self._view.name, "session": stored.session, "sequence": stored.sequence},
+            extra={"projection": self._name, "session": stored.session, "sequence": stored.sequence},
             exc_info=error,
         )
         await self._forever(lambda: bury(self._bus, self._service, stored, error))
 
+    async def _same_edition(self) -> None:
+        """Parts build one edition: the one that finds the log to be another begins the next for all."""
+        assert self._place is not None
+        edition = self._place.edition
+        try:
+            await self._forever(lambda: self._places.check(edition))
+        except Superseded:
+            raise _StartOver("another part builds a newer edition") from None
+
     async def _catch_up(self, place: Place) -> None:
+        self._live = True
         await self._store_all()
         former = await self._forever(lambda: self._places.publish(place.edition))
-        self._live = True
         self.ready.set()
-        metrics.PROJECTION_READY.labels(self._view.name).set(1)
-        log.info("projection.ready", extra={"projection": self._view.name, "position": self._applied})
+        metrics.PROJECTION_READY.labels(self._name).set(1)
+        log.info("projection.ready", extra={"projection": self._name, "position": self._applied})
         if former:
             for prefix in former:
                 await self._forever(lambda prefix=prefix: self._sweep(prefix))
@@ -216,6 +228,7 @@ class Projection(Generic[S]):
                     await self._wake.wait()
             self._wake.clear()
             if clock.time() >= cold:
+                await self._same_edition()
                 await self._store_all()
                 cold = clock.time() + COLD_S
             else:
@@ -238,7 +251,9 @@ class Projection(Generic[S]):
     async def _commit(self, position: int, id_: str | None) -> None:
         assert self._place is not None
         frozen = sorted(self._cells.frozen)
-        place = msgspec.structs.replace(self._place, position=position, id=id_, revision=self._highest, frozen=frozen)
+        place = msgspec.structs.replace(
+            self._place, position=position, id=id_, revision=self._highest, frozen=frozen, live=self._live
+        )
         if place == self._place:
             return
         try:
@@ -246,8 +261,8 @@ class Projection(Generic[S]):
         except Superseded:
             raise _StartOver("another replica builds a newer edition") from None
         self._place = place
-        metrics.PROJECTION_POSITION.labels(self._view.name).set(position)
-        metrics.PROJECTION_FROZEN.labels(self._view.name).set(len(frozen))
+        metrics.PROJECTION_POSITION.labels(self._name).set(position)
+        metrics.PROJECTION_FROZEN.labels(self._name).set(len(frozen))
 
     async def _write_some(self, keys: set[str]) -> None:
         if not keys:
@@ -269,7 +284,7 @@ class Projection(Generic[S]):
                 revision = await kv.update(self._bus, self._view.bucket, self._key(key), raw, revision=cell.revision)
             except TrunklineError as error:
                 if error.code == "too_large":
-                    log.exception("projection.too_large", extra={"projection": self._view.name, "key": key})
+                    log.exception("projection.too_large", extra={"projection": self._name, "key": key})
                     return
                 if error.code not in _RETRY or self._bus.writing.is_closed:
                     raise
@@ -280,7 +295,7 @@ class Projection(Generic[S]):
                 self._cells.stored(key, names)
                 self._remember(key, revision)
                 return
-            metrics.PROJECTION_LOST.labels(self._view.name).inc()
+            metrics.PROJECTION_LOST.labels(self._name).inc()
             entry = await self._forever(lambda: kv.get(self._bus, self._view.bucket, self._key(key)))
             if not self._cells.meet(key, entry.value if entry else None, entry.revision if entry else 0):
                 return
@@ -295,7 +310,7 @@ class Projection(Generic[S]):
         return self._view.decode(bytes(decode_document(raw).state))
 
     def _remember(self, key: str, revision: int) -> None:
-        metrics.PROJECTION_WRITES.labels(self._view.name).inc()
+        metrics.PROJECTION_WRITES.labels(self._name).inc()
         now = asyncio.get_running_loop().time()
         self._highest = max(self._highest, revision)
         self._recent.append((now, key, revision))
@@ -342,7 +357,7 @@ class Projection(Generic[S]):
                 why = error
             if self._bus.writing.is_closed or self._bus.reading.is_closed:
                 raise why
-            log.warning("projection.waiting", extra={"projection": self._view.name, "error": str(why)})
+            log.warning("projection.waiting", extra={"projection": self._name, "error": str(why)})
             await asyncio.sleep(pause)
             pause = min(pause * 2, 1.0)
 

@@ -24,13 +24,13 @@ async def take_shifts(bus: Bus, key: str, work: Callable[[], Awaitable[None]], o
     holder = {"node": platform.node(), "pid": os.getpid()}
     while True:
         lease = Lease(bus, key, holder, TTL_S)
-        if not await _take(bus, lease):
+        if not await take_lease(bus, lease):
             on_role("standing by")
             await _await_turn(bus, lease)
         on_role("at work")
         log.info("shift.begins", extra={"lease": key})
         try:
-            await _until_lost(lease, work)
+            await until_lost(lease, work)
         finally:
             await lease.release()
         log.warning("shift.ended", extra={"lease": key})
@@ -39,14 +39,15 @@ async def take_shifts(bus: Bus, key: str, work: Callable[[], Awaitable[None]], o
 async def _await_turn(bus: Bus, lease: Lease) -> None:
     while True:
         await asyncio.sleep(_LOOK_S)
-        if await _take(bus, lease):
+        if await take_lease(bus, lease):
             return
 
 
-async def _take(bus: Bus, lease: Lease) -> bool:
+async def take_lease(bus: Bus, lease: Lease) -> bool:
+    """Take it where nobody holds it, or a process of this machine that no longer runs; False too where nobody answers."""
     try:
         held = await read_lease(bus, lease.key)
-        if held is not None and _is_gone(held.holder):
+        if held is not None and is_gone(held.holder):
             return await lease.take_over(held.revision)
         return held is None and await lease.acquire()
     except TrunklineError as error:
@@ -56,7 +57,7 @@ async def _take(bus: Bus, lease: Lease) -> bool:
         return False
 
 
-def _is_gone(holder: dict[str, Any]) -> bool:
+def is_gone(holder: dict[str, Any]) -> bool:
     """Whether the holder was a process of this machine that no longer runs."""
     pid = holder.get("pid")
     if holder.get("node") != platform.node() or not isinstance(pid, int):
@@ -72,7 +73,8 @@ def _is_gone(holder: dict[str, Any]) -> bool:
     return False
 
 
-async def _until_lost(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
+async def until_lost(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
+    """Run `work` until the lease is lost. What `work` raises ends it."""
     working = asyncio.ensure_future(work())
     lost = asyncio.ensure_future(lease.lost.wait())
     try:

@@ -11,7 +11,7 @@ import msgspec
 
 from trunkline_bus import direct, kv, mirror
 from trunkline_bus.connection import Bus
-from trunkline_bus.places import Place
+from trunkline_bus.places import Place, read_place
 from trunkline_bus.projection import OVERLAP
 from trunkline_bus.views import decode_document
 from trunkline_fold.asks import AsksState
@@ -71,12 +71,9 @@ async def _read(bus: Bus, bucket: str, name: str, *, version: int | None) -> _Re
     edition = await mirror.edition(bus, bucket)
     if edition is None or edition.log != bus.log_id or (version is not None and edition.version != version):
         return None
-    entry = await kv.get(bus, subjects.KV_POSITIONS, f"{name}.v{edition.version}")
-    if entry is None or entry.value is None:
-        return None
     try:
-        place = msgspec.json.decode(entry.value, type=Place)
-        if place.edition != edition or not await _stands(bus, bucket, place):
+        place = await read_place(bus, name, edition)
+        if place is None or not await _stands(bus, bucket, place):
             return None
         found = await kv.entries(bus, bucket, edition.key("*"))
         documents = {one.key.partition(".")[2]: decode_document(one.value) for one in found if one.value is not None}

@@ -12,8 +12,9 @@ from trunkline_bus import kv, mirror
 from trunkline_bus.connection import Bus
 from trunkline_bus.lease import Lease, read_lease
 from trunkline_fold.session import decode_state
-from trunkline_projector.app import LEASE, run_app
-from trunkline_service import Health, Service, Settings
+from trunkline_projector.app import NAME, run_app
+from trunkline_projector.settings import ProjectorSettings
+from trunkline_service import Health, Service
 from trunkline_testkit import eventually
 from trunkline_wire import make_event, subjects
 from trunkline_wire.ids import new_session_id
@@ -21,10 +22,12 @@ from trunkline_wire.session import SessionErased
 
 from .stage import TIME, WORKSPACE, assert_replay_equals_live, created, live, store, store_event
 
+LEASES = (f"{NAME}.0-63", f"{NAME}.workspaces")
+
 
 @contextlib.asynccontextmanager
-async def service(bus: Bus, home: Path) -> AsyncGenerator[Service[Settings]]:
-    made = Service("projector", Settings(home=home), bus, Health("projector", "0"), asyncio.Event())
+async def service(bus: Bus, home: Path) -> AsyncGenerator[Service[ProjectorSettings]]:
+    made = Service("projector", ProjectorSettings(home=home), bus, Health("projector", "0"), asyncio.Event())
     task = asyncio.create_task(run_app(made))
     try:
         yield made
@@ -33,7 +36,7 @@ async def service(bus: Bus, home: Path) -> AsyncGenerator[Service[Settings]]:
         await asyncio.wait_for(task, 10)
 
 
-async def report(made: Service[Settings]) -> tuple[bool, Any]:
+async def report(made: Service[ProjectorSettings]) -> tuple[bool, Any]:
     ready, body = await made.health.report()
     return ready, body.get("role")
 
@@ -51,12 +54,14 @@ async def test_ready_means_that_the_backlog_is_stored(bus: Bus, home: Path) -> N
         assert shown is not None
         assert shown.state.turns == 2
     await assert_replay_equals_live(bus)
-    assert await read_lease(bus, LEASE) is None, "given back at the end"
+    for lease in LEASES:
+        assert await read_lease(bus, lease) is None, "given back at the end"
 
 
 async def test_another_one_stands_by_and_takes_over(bus: Bus, home: Path) -> None:
-    rival = Lease(bus, LEASE, {"node": "another machine", "pid": 1}, 10.0)
-    assert await rival.acquire()
+    rivals = [Lease(bus, lease, {"node": "another machine", "pid": 1}, 10.0) for lease in LEASES]
+    for rival in rivals:
+        assert await rival.acquire()
     session = new_session_id()
     async with service(bus, home) as made:
 
@@ -66,7 +71,8 @@ async def test_another_one_stands_by_and_takes_over(bus: Bus, home: Path) -> Non
         await eventually(stands_by)
         await live(bus, session, 1)
         assert await mirror.edition(bus, subjects.KV_SESSIONS) is None
-        await rival.release()
+        for rival in rivals:
+            await rival.release()
 
         async def shown() -> bool:
             return await mirror.fetch(bus, subjects.KV_SESSIONS, session, decode_state) is not None
@@ -80,12 +86,13 @@ async def test_the_lease_of_a_process_that_is_gone_is_not_waited_for(bus: Bus, h
 
     gone = await asyncio.create_subprocess_exec("true")
     await gone.wait()
-    dead = Lease(bus, LEASE, {"node": platform.node(), "pid": gone.pid}, 10.0)
+    dead = Lease(bus, LEASES[0], {"node": platform.node(), "pid": gone.pid}, 10.0)
     assert await dead.acquire()
     async with asyncio.timeout(5), service(bus, home) as made:
 
         async def at_work() -> bool:
-            return await report(made) == (True, "at work")
+            _ready, body = await made.health.report()
+            return body.get("parts") == ["0-63", "workspaces"]
 
         await eventually(at_work, 4)
     await dead.release()
