@@ -128,6 +128,10 @@ chaos *args: setup
 chaos-short *args: setup
     @pytest -q -m "chaos and not long" tests/chaos "$@"
 
+# attack a cluster: three nats-servers in network namespaces, fifty sessions, ten minutes (`just cluster-test --minutes 1`)
+cluster-test *args: setup
+    @python -m tests.chaos.cluster "$@"
+
 # measure: each figure as a ratio to the limit in the same run (`just bench replay projector` for parts)
 bench *args: setup
     @python -m tests.bench "$@"

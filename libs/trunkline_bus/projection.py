@@ -21,8 +21,8 @@ from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.feed import Feed
 from trunkline_bus.lag import Lag
-from trunkline_bus.patience import UNANSWERED
 from trunkline_bus.parts import WHOLE, Part
+from trunkline_bus.patience import UNANSWERED
 from trunkline_bus.places import Place, Places, Superseded
 from trunkline_bus.reader import read
 from trunkline_bus.stored import Stored

@@ -22,6 +22,7 @@ from trunkline_testkit.ports import free_port
 from trunkline_testkit.processes import Guard
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
 START_TIMEOUT = 20.0
@@ -66,6 +67,7 @@ class NatsServer:
     `sync_interval`: "always" for crash tests; None is the server's own 2 minutes, which is fast.
     `config`: more lines of server configuration, such as an `authorization` block.
     `store`: the store directory; without it a temporary one, deleted by `stop`.
+    `host` is the address it listens on, `within` a command that its own is given to (`ip netns exec NAME`).
     """
 
     def __init__(
@@ -78,12 +80,16 @@ class NatsServer:
         max_payload: int = 1024 * 1024,
         max_file_store: str | None = None,
         port: int | None = None,
+        host: str = "127.0.0.1",
+        within: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.sync_interval = sync_interval
         self.config = config
         self.max_payload = max_payload
         self.max_file_store = max_file_store
+        self.host = host
+        self._within = tuple(within)
         self._given_store = store
         self._given_port = port
         self._port = port or free_port()
@@ -94,8 +100,8 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        """`nats://127.0.0.1:<port>`."""
-        return f"nats://127.0.0.1:{self._port}"
+        """`nats://<host>:<port>`."""
+        return f"nats://{self.host}:{self._port}"
 
     @property
     def port(self) -> int:
@@ -103,8 +109,8 @@ class NatsServer:
 
     @property
     def monitor_url(self) -> str:
-        """`http://127.0.0.1:<port>` of the monitoring endpoint (`/healthz`, `/jsz`, `/varz`, `/connz`)."""
-        return f"http://127.0.0.1:{self._monitor_port}"
+        """`http://<host>:<port>` of the monitoring endpoint (`/healthz`, `/jsz`, `/varz`, `/connz`)."""
+        return f"http://{self.host}:{self._monitor_port}"
 
     @property
     def home(self) -> Path:
@@ -216,7 +222,7 @@ class NatsServer:
         offset = self.log_path.stat().st_size if self.log_path.exists() else 0
         # A group of its own, so that a Ctrl-C at the test runner does not reach it before the tests clean up.
         self._process = subprocess.Popen(
-            [str(nats_binary()), "-c", str(configuration), "-l", str(self.log_path)],
+            [*self._within, str(nats_binary()), "-c", str(configuration), "-l", str(self.log_path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -263,8 +269,8 @@ class NatsServer:
             jetstream.append(f"max_file_store: {self.max_file_store}")
         lines = [
             f"server_name: {self.name}",
-            f"listen: 127.0.0.1:{self._port}",
-            f"http: 127.0.0.1:{self._monitor_port}",
+            f"listen: {self.host}:{self._port}",
+            f"http: {self.host}:{self._monitor_port}",
             f"max_payload: {self.max_payload}",
             f"jetstream {{ {', '.join(jetstream)} }}",
             self.config,

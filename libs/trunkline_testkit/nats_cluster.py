@@ -9,21 +9,33 @@ from trunkline_testkit.ports import free_port
 from trunkline_testkit.waiting import eventually_sync
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
 
 class NatsCluster:
     """`nodes` are NatsServers that tests may kill, pause and restart one by one."""
 
-    def __init__(self, size: int = 3, *, sync_interval: str | None = None, config: str = "") -> None:
-        routes = [free_port() for _ in range(size)]
+    def __init__(
+        self,
+        size: int = 3,
+        *,
+        sync_interval: str | None = None,
+        config: str = "",
+        hosts: Sequence[tuple[str, Sequence[str]]] = (),
+    ) -> None:
+        """`hosts` are the address of each node and the command that its own is given to; by default all on loopback."""
+        places = hosts or [("127.0.0.1", ())] * size
+        routes = [(host, free_port()) for host, _ in places]
         self.nodes = [
             NatsServer(
                 name=f"n{index + 1}",
                 sync_interval=sync_interval,
-                config=_cluster_block(port, routes) + config,
+                config=_cluster_block(*routes[index], routes) + config,
+                host=host,
+                within=within,
             )
-            for index, port in enumerate(routes)
+            for index, (host, within) in enumerate(places)
         ]
 
     @property
@@ -100,6 +112,6 @@ class NatsCluster:
         return next((node for node in self._running if node.name == name), None)
 
 
-def _cluster_block(port: int, routes: list[int]) -> str:
-    others = ", ".join(f'"nats-route://127.0.0.1:{route}"' for route in routes)
-    return f"cluster {{ name: test, listen: 127.0.0.1:{port}, routes: [{others}] }}\n"
+def _cluster_block(host: str, port: int, routes: list[tuple[str, int]]) -> str:
+    others = ", ".join(f'"nats-route://{other}:{route}"' for other, route in routes)
+    return f"cluster {{ name: test, listen: {host}:{port}, routes: [{others}] }}\n"

@@ -47,8 +47,17 @@ class Conversation:
     """Made with `open`. `told` and `acked` are what clients were told; `stuck` what did not end in time, or was refused."""
 
     def __init__(
-        self, gateways: Sequence[Gateway], home: Path, chance: random.Random, *, drop_every: float, pythonpath: str
+        self,
+        gateways: Sequence[Gateway],
+        home: Path,
+        chance: random.Random,
+        *,
+        drop_every: float,
+        pythonpath: str,
+        pause: float = 0.3,
+        host: str | None = None,
     ) -> None:
+        """Authors wait up to `pause` seconds between two prompts. `host` is where it runs, `any` or that of the gateway."""
         self.session = new_session_id()
         self.journal = home / "journal" / f"{self.session}.jsonl"
         self.directory = home / "work" / self.session[-8:]
@@ -58,6 +67,8 @@ class Conversation:
         self.prompts = self.repeated = 0
         self.pausing = asyncio.Event()
         self._chance = chance
+        self._pause = pause
+        self._place = {"host": host} if host is not None else {}
         self._bell = Bell()
         self._pythonpath = pythonpath
         self.lines = [
@@ -76,7 +87,7 @@ class Conversation:
         for line in self.lines:
             line.on_ask = self._decider(line)
         options = {"environment": {"CHAOS_JOURNAL": str(self.journal), "PYTHONPATH": self._pythonpath}}
-        await self._create(adapter="chaos", cwd=str(self.directory), options=options)
+        await self._create(adapter="chaos", cwd=str(self.directory), options=options, **self._place)
         self._authors = [asyncio.create_task(self._author()) for _ in range(authors)]
 
     @property
@@ -204,7 +215,7 @@ class Conversation:
             interrupting = asyncio.create_task(self._interrupt()) if self._chance.random() < 0.15 else None
             try:
                 await self.prompt(script.format(n=number, words=words))
-                await asyncio.sleep(self._chance.uniform(0, 0.3))
+                await asyncio.sleep(self._chance.uniform(0, self._pause))
             except (StuckError, TrunklineError) as stuck:
                 self.stuck.append(f"{self.session}: {script} ended with {stuck}")
                 return
