@@ -7,7 +7,8 @@ let number = 0;
 
 function event(type: string, data: object, more: Partial<LogEvent> = {}): Placed {
   number++;
-  return { event: { id: `e${number}`, type, session: "s", time: "2026-01-01T00:00:00Z", epoch: 1, ...more, data } };
+  const made = { id: `e${number}`, type, v: 1, session: "s", time: "2026-01-01T00:00:00Z", epoch: 1, ...more, data };
+  return { event: made as LogEvent };
 }
 
 const text = (words: string) => [{ type: "text", text: words }];
@@ -120,7 +121,7 @@ describe("asks", () => {
   test("an open ask of the snapshot that no page has is shown, and one of the page only once", () => {
     const { transcript, memory } = fold([asked()]);
     const record = (ask: string, status: "open" | "decided") =>
-      ({ kind: "permission", ask, session: "s", requested: { ask }, time: "", status }) as const;
+      ({ kind: "permission", ask, session: "s", requested: { ask, name: "Bash", incarnation: "" }, time: "", status, incarnation: "", sequence: 1 }) as const;
     attachAsks(transcript, memory, [record("a1", "open"), record("a2", "open"), record("a3", "decided")]);
     expect(transcript.open).toEqual(["a1", "a2"]);
   });

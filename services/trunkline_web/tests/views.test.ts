@@ -1,17 +1,18 @@
 import { describe, expect, test } from "vitest";
+import type { Requested } from "../src/client/protocol";
 import { allow, answers, choose, deny, further } from "../src/model/answers";
 import { ago, bytes, count, money, plain, shortPath, visible } from "../src/model/format";
 import { counted, linesOf } from "../src/model/lines";
 import { changesOf, commandOf, headOf, rulesOf } from "../src/model/tools";
 
 describe("answers", () => {
-  const requested = {
+  const requested: Requested = {
     ask: "a",
     options: [
-      { id: "once", kind: "allow_once" },
+      { id: "once", name: "Yes", kind: "allow_once" },
       { id: "always", name: "Always", kind: "allow_always" },
-      { id: "reject", kind: "reject_once" },
-      { id: "never", kind: "reject_always" },
+      { id: "reject", name: "No", kind: "reject_once" },
+      { id: "never", name: "Never", kind: "reject_always" },
     ],
   };
 

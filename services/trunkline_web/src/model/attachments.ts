@@ -26,7 +26,7 @@ export async function attach(file: File): Promise<Attachment> {
 }
 
 export const sizeOf = (attachments: Attachment[]): number =>
-  attachments.reduce((sum, { block }) => sum + (typeof block.data === "string" ? block.data.length : 0), 0);
+  attachments.reduce((sum, { block }) => sum + ("data" in block && typeof block.data === "string" ? block.data.length : 0), 0);
 
 async function picture(file: File): Promise<Blob> {
   if (file.size <= PICTURE && !file.type.includes("svg")) return file;

@@ -48,9 +48,18 @@ export function visible(text: string): string {
   );
 }
 
-/** Colours and cursor movements of a terminal's output, taken out. */
+/** What turns the direction of writing around made visible, in prose, where all else may be meant: joined emoji, marks of a script. */
+export function unturned(text: string): string {
+  return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, visible);
+}
+
+/** A terminal's output without colours and cursor movements; of a line that was written over what was written last. */
 export function plain(text: string): string {
-  return text
-    .replace(/\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[@-Z\\-_]/g, "")
-    .replace(/[^\n]*\r(?!\n)/g, "");
+  const bare = text.replace(/\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[@-Z\\-_]/g, "");
+  return unturned(bare.includes("\r") ? bare.split("\n").map(last).join("\n") : bare);
+}
+
+function last(line: string): string {
+  const end = line.endsWith("\r") ? line.length - 1 : line.length;
+  return end === 0 ? "" : line.slice(line.lastIndexOf("\r", end - 1) + 1, end);
 }

@@ -22,7 +22,8 @@ import sql from "highlight.js/lib/languages/sql";
 import typescript from "highlight.js/lib/languages/typescript";
 import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
-import { Marked } from "marked";
+import { Marked, type Token } from "marked";
+import { unturned } from "./format";
 
 const LANGUAGES = { bash, c, cpp, css, diff, go, java, javascript, json, markdown, python, ruby, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
@@ -59,9 +60,32 @@ export function languageOf(path: string): string | undefined {
   return hljs.getLanguage(ending) === undefined ? undefined : ending;
 }
 
+/** A text in an element: drawn again with more to it, only the blocks that changed are made anew. */
+export class Drawing {
+  private blocks: { raw: string; nodes: ChildNode[] }[] = [];
+  private links = "";
+
+  constructor(private readonly place: HTMLElement) {}
+
+  draw(text: string): void {
+    const tokens = marked.lexer(unturned(text));
+    const links = JSON.stringify(tokens.links);
+    // a link may be named anywhere before it is told where it leads
+    let same = links === this.links ? this.blocks.findIndex(({ raw }, at) => raw !== tokens[at]?.raw) : 0;
+    if (same < 0) same = this.blocks.length;
+    this.links = links;
+    for (const { nodes } of this.blocks.splice(same)) for (const node of nodes) node.remove();
+    for (const token of tokens.slice(same)) {
+      const fragment = safe(token);
+      this.blocks.push({ raw: token.raw, nodes: [...fragment.childNodes] });
+      this.place.append(fragment);
+    }
+  }
+}
+
 /** Safe HTML, as nodes: what was checked is what is shown. */
-export function render(text: string): DocumentFragment {
-  const fragment = DOMPurify.sanitize(marked.parse(text) as string, {
+function safe(token: Token): DocumentFragment {
+  const fragment = DOMPurify.sanitize(marked.parser([token]), {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ["href", "class", "align", "start"],
     ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,

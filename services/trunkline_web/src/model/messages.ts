@@ -1,18 +1,18 @@
 /** Messages and what is being written of them, folded into rows. Pure. */
 
-import type { Block, LogEvent } from "../client/protocol";
+import type { EventOf } from "../client/protocol";
 import { findTool, laneOf, type AssistantRow, type Common, type Memory, type Part, type Row } from "./rows";
 import { begin, lay } from "./writing";
 
 /** A prompt; a queued one that is sent moves to where it was. */
-export function user(rows: Row[], memory: Memory, event: LogEvent, common: Common): void {
+export function user(rows: Row[], memory: Memory, event: EventOf<"message.user">, common: Common): void {
   const { data } = event;
-  const command: string | undefined = data.command;
-  if (command !== undefined && memory.known.has(command)) {
+  const { command } = data;
+  if (command && memory.known.has(command)) {
     const known = rows.findLastIndex((row) => row.kind === "user" && row.command === command);
     if (known >= 0) rows.splice(known, 1);
   }
-  if (command !== undefined) memory.known.add(command);
+  if (command) memory.known.add(command);
   rows.push({
     ...common,
     kind: "user",
@@ -21,6 +21,7 @@ export function user(rows: Row[], memory: Memory, event: LogEvent, common: Commo
     delivery: data.delivery ?? "sent",
     synthetic: data.synthetic ?? false,
     command,
+    item: event.item,
   });
 }
 
@@ -35,18 +36,18 @@ export function taken(rows: Row[], memory: Memory, command: string): void {
 }
 
 /** A finished block or message: what was written of it gives way. */
-export function assistant(rows: Row[], memory: Memory, event: LogEvent, common: Common): void {
+export function assistant(rows: Row[], memory: Memory, event: EventOf<"message.assistant">, common: Common): void {
   const { data } = event;
   const item = event.item ?? event.id;
   const row = message(rows, memory, item, common);
-  const first: number | undefined = data.block;
-  for (const [number, content] of ((data.content ?? []) as Block[]).entries()) {
+  const first = data.block;
+  for (const [number, content] of (data.content ?? []).entries()) {
     const block = (first ?? 0) + number;
     finish(memory, item, block);
     if (content.type !== "text" && content.type !== "thinking") continue;
-    put(row, { block, kind: content.type, text: content.text ?? "", open: false, at: 0 });
+    put(row, { block, kind: content.type, text: content.text, open: false, at: 0 });
   }
-  if (first === undefined) {
+  if (first === undefined || first === null) {
     finish(memory, item, -1);
     // the message is whole: what was under way and does not stand in it was never said
     row.parts = row.parts.filter((part) => !part.open);
@@ -77,17 +78,19 @@ function put(row: AssistantRow, part: Part): void {
   }
 }
 
+export type Piece = Pick<EventOf<"message.delta">, "item" | "lane" | "epoch" | "time" | "data">;
+
 /** A piece of a block that is being written. False where it is of no use. */
-export function delta(rows: Row[], memory: Memory, event: LogEvent): boolean {
+export function delta(rows: Row[], memory: Memory, event: Piece): boolean {
   const { data } = event;
   const item = event.item ?? "";
-  const block: number = data.block ?? 0;
+  const block = data.block ?? 0;
   if ((event.epoch ?? memory.epoch) < memory.epoch || isFinished(memory, item, block)) return false;
   const key = `${item}/${block}`;
   const known = memory.writings.get(key);
   const writing = known === undefined ? begin(data.at ?? 0, data.text) : lay(known, data.at ?? 0, data.text);
   memory.writings.set(key, writing);
-  const kind: string = data.kind ?? "text";
+  const kind = data.kind ?? "text";
   if (kind === "tool_output") {
     const row = memory.known.has(item) ? findTool(rows, item) : undefined;
     if (row !== undefined) row.output = writing.text;
@@ -99,7 +102,7 @@ export function delta(rows: Row[], memory: Memory, event: LogEvent): boolean {
 }
 
 /** How far a call is. */
-export function progress(rows: Row[], memory: Memory, event: LogEvent): boolean {
+export function progress(rows: Row[], memory: Memory, event: EventOf<"tool.progress">): boolean {
   const row = findTool(rows, event.item ?? "");
   if (row === undefined || row.status !== "running" || (event.epoch ?? memory.epoch) < memory.epoch) return false;
   row.elapsed = event.data.elapsed_s ?? row.elapsed;

@@ -1,8 +1,12 @@
 /** What a transcript is made of: its rows, and what is remembered beside them. */
 
-import type { Block, ErrorInfo, Requested, Text, Usage } from "../client/protocol";
+import type { AskRecord, Block, ErrorInfo, EventOf, Requested, Text, Usage } from "../client/protocol";
 import { textOf } from "../client/protocol";
 import type { Writing } from "./writing";
+
+type Delivery = NonNullable<EventOf<"message.user">["data"]["delivery"]>;
+type Outcome = EventOf<"turn.completed">["data"]["outcome"];
+type PlanEntry = NonNullable<EventOf<"plan.updated">["data"]["entries"]>[number];
 
 export interface Part {
   block: number;
@@ -17,32 +21,32 @@ export interface Part {
 export interface Common {
   key: string;
   time: string;
-  seq?: number;
+  seq?: number | null;
   cursor?: string;
 }
 
 export type Row =
-  | (Common & { kind: "user"; content: Block[]; author?: string; delivery: string; synthetic: boolean; command?: string })
-  | (Common & { kind: "assistant"; parts: Part[]; aborted: boolean; model?: string; error?: ErrorInfo })
+  | (Common & { kind: "user"; content: Block[]; author?: string | null; delivery: Delivery; synthetic: boolean; command?: string | null; item?: string | null })
+  | (Common & { kind: "assistant"; parts: Part[]; aborted: boolean; model?: string | null; error?: ErrorInfo | null })
   | (Common & ToolRow)
-  | (Common & { kind: "plan"; entries: { content: string; status: string }[] })
+  | (Common & { kind: "plan"; entries: PlanEntry[] })
   | (Common & { kind: "notice"; level: "info" | "warning" | "error"; text: string })
-  | (Common & { kind: "turn"; outcome: string; error?: ErrorInfo; usage?: Usage; cost?: number; duration?: number })
-  | (Common & { kind: "ask"; ask: string; asked: "permission" | "question" | "plan"; requested: Requested; ended?: Ended });
+  | (Common & { kind: "turn"; outcome: Outcome; error?: ErrorInfo | null; usage?: Usage | null; cost?: number | null; duration?: number | null })
+  | (Common & { kind: "ask"; ask: string; asked: AskRecord["kind"]; requested: Requested; ended?: Ended });
 
 export interface ToolRow {
   kind: "tool";
   name: string;
   tool: string;
-  title?: string;
+  title?: string | null;
   input: unknown;
-  status: "running" | "completed" | "failed" | "rejected" | "cancelled";
+  status: "running" | EventOf<"tool.completed">["data"]["status"];
   content: Block[];
   output: string;
-  elapsed?: number;
-  exit?: number;
-  duration?: number;
-  reason?: string;
+  elapsed?: number | null;
+  exit?: number | null;
+  duration?: number | null;
+  reason?: string | null;
   summary?: string;
   /** What a subagent did that this call started. */
   rows: Row[];
@@ -52,9 +56,9 @@ export interface ToolRow {
 export interface Ended {
   how: "decided" | "expired" | "withdrawn";
   behaviour?: string;
-  by?: string;
-  rule?: string;
-  message?: string;
+  by?: string | null;
+  rule?: string | null;
+  message?: string | null;
 }
 
 export interface Transcript {
@@ -110,8 +114,8 @@ export function findAsk(rows: Row[], ask: string): AskRow | undefined {
 }
 
 /** Where the rows of a lane go: below the call that started the subagent, or at the top. */
-export function laneOf(rows: Row[], memory: Memory, lane: string | undefined, time: string): Row[] {
-  if (lane === undefined) return rows;
+export function laneOf(rows: Row[], memory: Memory, lane: string | null | undefined, time: string): Row[] {
+  if (!lane) return rows;
   const known = memory.known.has(lane) ? findTool(rows, lane) : undefined;
   if (known !== undefined) return known.rows;
   // The call stands on an older page; its name comes with that.
@@ -122,8 +126,5 @@ export function laneOf(rows: Row[], memory: Memory, lane: string | undefined, ti
 
 /** The text of a user's message, for a list or a copy. */
 export function plainText(content: Block[]): string {
-  return content
-    .filter((block) => block.type === "text")
-    .map((block) => textOf(block.text as Text))
-    .join("");
+  return content.map((block) => (block.type === "text" ? textOf(block.text) : "")).join("");
 }

@@ -30,7 +30,7 @@ export function pathOf(input: unknown): string | undefined {
 }
 
 /** One line that says what a call does. */
-export function headOf(name: string, title: string | undefined, input: unknown): string {
+export function headOf(name: string, title: string | null | undefined, input: unknown): string {
   const { pattern, query, url, description, prompt } = fields(input);
   const about = commandOf(input) ?? pathOf(input) ?? text(pattern) ?? text(query) ?? text(url) ?? text(description);
   const line = title && title !== name ? title : (about ?? text(prompt) ?? "");

@@ -5,7 +5,7 @@
  * known already changes nothing. Older pages are put before by folding all again (`fold`).
  */
 
-import type { AskRecord, LogEvent, OpenBlock, Requested } from "../client/protocol";
+import type { AskRecord, EventOf, LogEvent, OpenBlock, Requested } from "../client/protocol";
 import { textOf } from "../client/protocol";
 import { assistant, delta, finish, progress, taken, user } from "./messages";
 import { findAsk, findTool, laneOf, Memory, toolRow, type Common, type Row, type ToolRow, type Transcript } from "./rows";
@@ -41,9 +41,6 @@ export function apply(state: Transcript, memory: Memory, event: LogEvent, cursor
 export function attach(state: Transcript, memory: Memory, blocks: OpenBlock[]): void {
   for (const block of blocks) {
     delta(state.rows, memory, {
-      id: "",
-      type: "message.delta",
-      session: block.session,
       time: "",
       item: block.item,
       lane: block.lane,
@@ -63,7 +60,6 @@ export function attachAsks(state: Transcript, memory: Memory, records: AskRecord
 }
 
 function fact(state: Transcript, memory: Memory, event: LogEvent, cursor?: string): void {
-  const { data } = event;
   const common = { key: event.id, time: event.time, seq: event.seq, cursor };
   const rows = laneOf(state.rows, memory, event.lane, event.time);
   switch (event.type) {
@@ -74,7 +70,7 @@ function fact(state: Transcript, memory: Memory, event: LogEvent, cursor?: strin
       assistant(rows, memory, event, common);
       break;
     case "message.system":
-      rows.push({ ...common, kind: "notice", level: data.level ?? "info", text: textOf(data.text) });
+      rows.push({ ...common, kind: "notice", level: event.data.level ?? "info", text: textOf(event.data.text) });
       break;
     case "tool.started":
       started(rows, memory, event, common);
@@ -83,19 +79,19 @@ function fact(state: Transcript, memory: Memory, event: LogEvent, cursor?: strin
       completed(rows, memory, event, common);
       break;
     case "tool.summary":
-      for (const item of data.tools ?? []) {
+      for (const item of event.data.tools ?? []) {
         const row = findTool(rows, item);
-        if (row !== undefined) row.summary = textOf(data.summary);
+        if (row !== undefined) row.summary = textOf(event.data.summary);
       }
       break;
     case "plan.updated":
-      plan(rows, data.entries ?? [], common);
+      plan(rows, event, common);
       break;
     case "turn.started":
-      if (event.cause !== undefined) taken(rows, memory, event.cause);
+      if (event.cause) taken(rows, memory, event.cause);
       break;
     case "turn.completed":
-      if (event.lane === undefined) turnEnded(state, memory, event, common);
+      if (!event.lane) turnEnded(state, memory, event, common);
       break;
     case "permission.requested":
     case "question.asked":
@@ -108,15 +104,16 @@ function fact(state: Transcript, memory: Memory, event: LogEvent, cursor?: strin
       askEnded(state, event);
       break;
     case "error":
-      rows.push({ ...common, kind: "notice", level: "error", text: `${data.code}: ${data.message}` });
+      rows.push({ ...common, kind: "notice", level: "error", text: `${event.data.code}: ${event.data.message}` });
       break;
     case "session.claimed":
     case "session.closed":
       endAll(state, memory);
       if (event.type === "session.closed") {
-        const last = textOf(data.last_error);
-        const text = `closed: ${data.reason}${last ? `\n${last}` : ""}`;
-        rows.push({ ...common, kind: "notice", level: data.reason === "requested" ? "info" : "warning", text });
+        const { reason, last_error } = event.data;
+        const last = textOf(last_error);
+        const text = `closed: ${reason}${last ? `\n${last}` : ""}`;
+        rows.push({ ...common, kind: "notice", level: reason === "requested" ? "info" : "warning", text });
       }
       break;
     case "session.erased":
@@ -124,7 +121,7 @@ function fact(state: Transcript, memory: Memory, event: LogEvent, cursor?: strin
         ...common,
         kind: "notice",
         level: "warning",
-        text: `erased by ${data.by}`,
+        text: `erased by ${event.data.by}`,
       });
       state.open.splice(0, state.open.length);
       break;
@@ -135,25 +132,31 @@ function fact(state: Transcript, memory: Memory, event: LogEvent, cursor?: strin
   }
 }
 
-function noticeOf({ type, data }: LogEvent): string | undefined {
-  switch (type) {
-    case "session.compacted":
+function noticeOf(event: LogEvent): string | undefined {
+  switch (event.type) {
+    case "session.compacted": {
+      const { data } = event;
       return `compacted (${data.trigger})${data.before && data.after ? `: ${data.before} → ${data.after} tokens` : ""}`;
+    }
     case "session.resumed":
-      return `resumed (${data.how})`;
+      return `resumed (${event.data.how})`;
     case "session.forked":
       return "forked from another session";
     case "session.handed_over":
-      return `goes on in ${data.to === "terminal" ? "the agent's own terminal" : "the app"}`;
-    case "session.status":
+      return `goes on in ${event.data.to === "terminal" ? "the agent's own terminal" : "the app"}`;
+    case "session.status": {
+      const { data } = event;
       return data.status === "retrying" || data.status === "stalled"
         ? `${data.status}${data.reason ? `: ${data.reason}` : ""}`
         : undefined;
+    }
     case "file.rewound":
-      return `files put back: ${(data.paths ?? []).join(", ")}`;
+      return `files put back: ${(event.data.paths ?? []).join(", ")}`;
     case "command.failed":
-    case "command.rejected":
-      return `${data.verb ?? "command"} failed: ${data.error?.message ?? data.error?.code}`;
+    case "command.rejected": {
+      const { data } = event;
+      return `it failed: ${data.error.message || data.error.code}`;
+    }
     default:
       return undefined;
   }
@@ -161,7 +164,7 @@ function noticeOf({ type, data }: LogEvent): string | undefined {
 
 // Tools
 
-function started(rows: Row[], memory: Memory, event: LogEvent, common: Common): void {
+function started(rows: Row[], memory: Memory, event: EventOf<"tool.started">, common: Common): void {
   const { data } = event;
   const item = event.item ?? event.id;
   let row = memory.known.has(item) ? findTool(rows, item) : undefined;
@@ -177,7 +180,7 @@ function started(rows: Row[], memory: Memory, event: LogEvent, common: Common): 
   row.input = data.input ?? row.input;
 }
 
-function completed(rows: Row[], memory: Memory, event: LogEvent, common: Common): void {
+function completed(rows: Row[], memory: Memory, event: EventOf<"tool.completed">, common: Common): void {
   const { data } = event;
   const item = event.item ?? event.id;
   let row = memory.known.has(item) ? findTool(rows, item) : undefined;
@@ -195,7 +198,8 @@ function completed(rows: Row[], memory: Memory, event: LogEvent, common: Common)
   if (row.content.length > 0) row.output = "";
 }
 
-function plan(rows: Row[], entries: { content: string; status: string }[], common: Common): void {
+function plan(rows: Row[], event: EventOf<"plan.updated">, common: Common): void {
+  const entries = event.data.entries ?? [];
   // a plan that only moves on stays where it is
   for (let index = rows.length - 1; index >= 0; index--) {
     const row = rows[index] as Row;
@@ -210,7 +214,7 @@ function plan(rows: Row[], entries: { content: string; status: string }[], commo
 
 // Turns and asks
 
-function turnEnded(state: Transcript, memory: Memory, event: LogEvent, common: Common): void {
+function turnEnded(state: Transcript, memory: Memory, event: EventOf<"turn.completed">, common: Common): void {
   const { data } = event;
   endAll(state, memory);
   state.rows.push({
@@ -237,28 +241,31 @@ function endAll(state: Transcript, memory: Memory): void {
 
 const ASKED = { "permission.requested": "permission", "question.asked": "question", "plan.proposed": "plan" } as const;
 
-function asked(state: Transcript, memory: Memory, event: LogEvent, common: Common): void {
-  const kind = ASKED[event.type as keyof typeof ASKED];
+function asked(state: Transcript, memory: Memory, event: EventOf<keyof typeof ASKED>, common: Common): void {
+  const kind = ASKED[event.type];
   if (memory.known.has(event.data.ask)) return;
   memory.known.add(event.data.ask);
   state.rows.push(askRow(event.data, kind, { ...common, key: event.data.ask }));
   state.open.push(event.data.ask);
 }
 
-function askRow(requested: Requested, asked: "permission" | "question" | "plan", common: Common): Row {
+function askRow(requested: Requested, asked: AskRecord["kind"], common: Common): Row {
   return { ...common, kind: "ask", ask: requested.ask, asked, requested };
 }
 
-function askEnded(state: Transcript, { type, data }: LogEvent): void {
+function askEnded(state: Transcript, event: EventOf<"ask.decided" | "ask.expired" | "ask.withdrawn">): void {
+  const { data } = event;
   const open = state.open.indexOf(data.ask);
   if (open >= 0) state.open.splice(open, 1);
   const row = findAsk(state.rows, data.ask);
   // the first end counts
   if (row === undefined || row.ended !== undefined) return;
-  if (type === "ask.decided") {
-    const { behaviour, by, rule, message } = data as Record<string, string | undefined>;
+  if (event.type === "ask.decided") {
+    const { behaviour, by, rule, message } = event.data;
     row.ended = { how: "decided", behaviour, by, rule, message };
+  } else if (event.type === "ask.expired") {
+    row.ended = { how: "expired", behaviour: event.data.behaviour };
   } else {
-    row.ended = { how: type === "ask.expired" ? "expired" : "withdrawn", behaviour: data.behaviour ?? data.why };
+    row.ended = { how: "withdrawn", behaviour: event.data.why };
   }
 }

@@ -143,18 +143,23 @@ function take(snapshot: Snapshot | undefined): void {
   });
 }
 
-const ENDED: Record<string, AskRecord["status"]> = {
-  "ask.decided": "decided",
-  "ask.expired": "expired",
-  "ask.withdrawn": "withdrawn",
-};
+/** How an ask ended, if that is what an event says. */
+function endOf(event: LogEvent): Pick<AskRecord, "ask" | "status" | "decision" | "withdrawn"> | undefined {
+  switch (event.type) {
+    case "ask.decided":
+      return { ask: event.data.ask, status: "decided", decision: event.data };
+    case "ask.expired":
+      return { ask: event.data.ask, status: "expired" };
+    case "ask.withdrawn":
+      return { ask: event.data.ask, status: "withdrawn", withdrawn: event.data.why };
+    default:
+      return undefined;
+  }
+}
 
 function event(event: LogEvent): void {
-  const status = ENDED[event.type];
-  if (status !== undefined && world.asks[event.data.ask]?.status === "open") {
-    const decision = status === "decided" ? event.data : null;
-    setWorld("asks", event.data.ask, { status, decision, withdrawn: event.data.why ?? null });
-  }
+  const end = endOf(event);
+  if (end !== undefined && world.asks[end.ask]?.status === "open") setWorld("asks", end.ask, end);
   if (event.type === "session.erased") {
     setWorld(
       "sessions",

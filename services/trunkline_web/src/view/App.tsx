@@ -2,6 +2,7 @@ import { createEffect, createSignal, lazy, Match, on, onCleanup, Show, Suspense,
 import { route, onLink } from "../route";
 import { hello, link, openAsks, say, signOut, toast, world } from "../store/world";
 import { ConnectionBar } from "./ConnectionBar";
+import { Dialog } from "./Dialog";
 import { Icon } from "./Icon";
 import { Inbox } from "./Inbox";
 import { NewSession } from "./NewSession";
@@ -98,6 +99,7 @@ function Signed() {
         </a>
       </nav>
       <Toast />
+      <Dialog />
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { createMemo, createSignal, createUniqueId, For, Match, Show, Switch } from "solid-js";
-import type { AskRecord, SessionState } from "../client/protocol";
+import type { AskRecord, Requested, Role, SessionState } from "../client/protocol";
 import { TrunklineError } from "trunkline-client";
 import { allow, choose, deny, further, type Answer } from "../model/answers";
 import { visible } from "../model/format";
@@ -13,7 +13,7 @@ import { Whole } from "./Whole";
 
 /** An ask that waits: what is asked, with all that a decision needs to know, and the decision. */
 export function AskCard(props: { record: AskRecord; state?: SessionState; link?: boolean }) {
-  const asked = () => props.record.requested;
+  const asked = (): Requested => props.record.requested;
   const heading = createUniqueId();
   const [busy, setBusy] = createSignal(false);
   const [error, setError] = createSignal("");
@@ -43,7 +43,7 @@ export function AskCard(props: { record: AskRecord; state?: SessionState; link?:
     event.preventDefault();
   }
 
-  const needed = () => props.record.routed?.role ?? "approver";
+  const needed = () => (props.record.routed?.role ?? "approver") as Role;
   const unsigned = () => props.record.routed?.signed === true && !hello()?.device;
   const mayDecide = () => may(needed()) && !unsigned();
   const editable = createMemo(() => {
@@ -133,7 +133,7 @@ export function AskCard(props: { record: AskRecord; state?: SessionState; link?:
 
 /** What is asked. */
 function Body(props: { record: AskRecord }) {
-  const asked = () => props.record.requested;
+  const asked = (): Requested => props.record.requested;
   const command = () => commandOf(asked().input);
   const changes = createMemo(() => changesOf(asked().input));
   return (
@@ -171,7 +171,7 @@ function Body(props: { record: AskRecord }) {
 /** "Allow always", with the rule that it makes, and whatever else the agent offers. */
 function Options(props: { record: AskRecord; busy: boolean; answer(given: Answer): void }) {
   const options = () => further(props.record.requested);
-  const rules = () => rulesOf(props.record.requested.suggestions);
+  const rules = () => rulesOf((props.record.requested as Requested).suggestions);
   return (
     <Show when={options().length > 0}>
       <div class="options">

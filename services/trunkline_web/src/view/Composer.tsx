@@ -1,6 +1,7 @@
 import { createEffect, createMemo, createSignal, For, onCleanup, Show } from "solid-js";
 import { newCommandId } from "trunkline-client";
 import type { Block, Choice, SessionState } from "../client/protocol";
+import { visible } from "../model/format";
 import { attach, MOST, sizeOf, type Attachment } from "../model/attachments";
 import { plainText } from "../model/rows";
 import { read, write } from "../store/kept";
@@ -175,7 +176,8 @@ export function Composer(props: { state: SessionState }) {
             <For each={attachments()}>
               {(one) => (
                 <li class="chip">
-                  {one.name}
+                  <Show when={thumbnailOf(one.block)}>{(source) => <img src={source()} alt="" />}</Show>
+                  {visible(one.name)}
                   <button
                     type="button"
                     aria-label={`Remove ${one.name}`}
@@ -250,6 +252,9 @@ export function Composer(props: { state: SessionState }) {
     </Show>
   );
 }
+
+const thumbnailOf = (block: Block): string | undefined =>
+  block.type === "image" && typeof block.data === "string" ? `data:${block.media_type};base64,${block.data}` : undefined;
 
 function deliveries(state: SessionState): [Delivery, string][] {
   const able = state.capabilities ?? {};

@@ -1,37 +1,59 @@
 import { createEffect, createResource, createSignal, onCleanup, Show } from "solid-js";
+import type { Drawing } from "../model/markdown";
 
 const engine = () => import("../model/markdown");
-const LONG = 8_000;
 const HUGE = 200_000;
-const SLOW_MS = 150;
+/** A text that grows is drawn as often as takes a tenth of the time. */
+const SHARE = 10;
 
-/** Text of an agent. While it is written a long one is drawn a few times a second; a huge one is shown as it is. */
+/** Text of an agent. A huge one is shown as it is. */
 export function Markdown(props: { text: string }) {
-  const [markdown] = createResource(engine);
-  const [shown, setShown] = createSignal(props.text);
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  createEffect(() => {
-    const { text } = props;
-    if (text.length < LONG) setShown(text);
-    else
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        setShown(props.text);
-      }, SLOW_MS);
-  });
-  onCleanup(() => clearTimeout(timer));
-  let place: HTMLDivElement | undefined;
-  createEffect(() => {
-    const loaded = markdown();
-    if (place === undefined || shown().length >= HUGE) return;
-    if (loaded === undefined) place.textContent = shown();
-    else place.replaceChildren(loaded.render(shown()));
-  });
   return (
     <Show when={props.text.length < HUGE} fallback={<Long text={props.text} />}>
-      <div class="markdown" dir="auto" ref={place} />
+      <Drawn text={props.text} />
     </Show>
   );
+}
+
+function Drawn(props: { text: string }) {
+  const [markdown] = createResource(engine);
+  let place: HTMLDivElement | undefined;
+  let drawing: Drawing | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let wait = 0;
+  /** It goes deeper than the parser does. */
+  let deep = false;
+
+  function draw(): void {
+    timer = undefined;
+    const loaded = markdown();
+    if (place === undefined) return;
+    if (loaded === undefined || deep) {
+      place.textContent = props.text;
+      return;
+    }
+    if (drawing === undefined) {
+      place.replaceChildren();
+      drawing = new loaded.Drawing(place);
+    }
+    const begun = performance.now();
+    try {
+      drawing.draw(props.text);
+    } catch {
+      place.textContent = props.text;
+      deep = true;
+    }
+    wait = SHARE * (performance.now() - begun);
+  }
+
+  createEffect(() => {
+    props.text;
+    markdown();
+    if (drawing === undefined) draw();
+    else timer ??= setTimeout(draw, wait);
+  });
+  onCleanup(() => clearTimeout(timer));
+  return <div class="markdown" dir="auto" ref={place} />;
 }
 
 const STEP = 20_000;

@@ -1,6 +1,6 @@
-import { createEffect, createMemo, createResource, createSignal, For, Show } from "solid-js";
+import { createEffect, createMemo, createResource, createSignal, createUniqueId, For, Show } from "solid-js";
 import { newCommandId, newSessionId } from "trunkline-client";
-import type { Capabilities, SessionState } from "../client/protocol";
+import type { Block, Capabilities, Choice, SessionState } from "../client/protocol";
 import { go } from "../route";
 import { submit } from "../store/outbox";
 import { connection, may, sessions } from "../store/world";
@@ -68,6 +68,11 @@ export function NewSession(props: { cwd?: string }) {
     return found && (usable(found) ?? found.ways[0]);
   });
   const honours = (option: string): boolean => way()?.capabilities?.options?.includes(option) ?? false;
+  /** What the agent offered in its other sessions: before one has begun nobody else can say. */
+  const known = (list: "models" | "modes"): Choice[] => {
+    const mine = sessions().find((state) => (state.agent ?? state.adapter) === agent() && state[list].length > 0);
+    return mine?.[list] ?? [];
+  };
   const [found] = createResource(() => ({ path: cwd(), host: host() }), browse);
 
   async function start(event: Event): Promise<void> {
@@ -89,7 +94,7 @@ export function NewSession(props: { cwd?: string }) {
         options,
       });
       if (text().trim()) {
-        const content = [{ type: "text", text: text().trim() }];
+        const content: Block[] = [{ type: "text", text: text().trim() }];
         submit({ id: newCommandId(), session, content, delivery: "auto" });
       }
       go(`/session/${session}`);
@@ -153,23 +158,12 @@ export function NewSession(props: { cwd?: string }) {
             What is to be done
             <textarea rows="4" value={text()} placeholder="You can write it later, too" onInput={(event) => setText(event.currentTarget.value)} />
           </label>
-          <details>
-            <summary>More</summary>
-            <label>
-              Title
-              <input maxlength="200" value={title()} onInput={(event) => setTitle(event.currentTarget.value)} />
-            </label>
+          <div class="settings">
             <Show when={honours("model")}>
-              <label>
-                Model
-                <input placeholder="the agent's own" spellcheck={false} value={model()} onInput={(event) => setModel(event.currentTarget.value)} />
-              </label>
+              <Suggested label="Model" value={model()} choices={known("models")} change={setModel} />
             </Show>
             <Show when={honours("mode") && may("approver")}>
-              <label>
-                Mode
-                <input placeholder="the agent's own" spellcheck={false} value={mode()} onInput={(event) => setMode(event.currentTarget.value)} />
-              </label>
+              <Suggested label="Mode" value={mode()} choices={known("modes")} change={setMode} />
             </Show>
             <Show when={honours("thinking")}>
               <label>
@@ -180,6 +174,13 @@ export function NewSession(props: { cwd?: string }) {
                 </select>
               </label>
             </Show>
+          </div>
+          <details>
+            <summary>More</summary>
+            <label>
+              Title
+              <input maxlength="200" value={title()} onInput={(event) => setTitle(event.currentTarget.value)} />
+            </label>
           </details>
           <Show when={error()}>
             <p class="error" role="alert">
@@ -194,6 +195,27 @@ export function NewSession(props: { cwd?: string }) {
         </form>
       </Show>
     </section>
+  );
+}
+
+/** A word that the agent knows, of those that it was heard to offer or another one. */
+function Suggested(props: { label: string; value: string; choices: Choice[]; change(value: string): void }) {
+  const list = createUniqueId();
+  return (
+    <label>
+      {props.label}
+      <input
+        list={list}
+        placeholder="the agent's own"
+        spellcheck={false}
+        autocapitalize="off"
+        value={props.value}
+        onInput={(event) => props.change(event.currentTarget.value)}
+      />
+      <datalist id={list}>
+        <For each={props.choices}>{(one) => <option value={one.id}>{one.name ?? one.id}</option>}</For>
+      </datalist>
+    </label>
   );
 }
 

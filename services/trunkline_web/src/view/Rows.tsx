@@ -1,7 +1,8 @@
 import { createSignal, For, Match, Show, Switch } from "solid-js";
+import type { SessionState } from "../client/protocol";
 import type { AskRow, Part, Row } from "../model/rows";
-import { duration, money, count, visible } from "../model/format";
-import { go } from "../route";
+import { duration, money, count, unturned, visible } from "../model/format";
+import { PromptMenu } from "./PromptMenu";
 import { Icon } from "./Icon";
 import { Long, Markdown } from "./Markdown";
 import { Content, ToolCard } from "./ToolCard";
@@ -14,11 +15,11 @@ export function Rows(props: { rows: Row[] }) {
 
 type Of<K extends Row["kind"]> = Extract<Row, { kind: K }>;
 
-export function RowView(props: { row: Row; session?: string }) {
+export function RowView(props: { row: Row; session?: string; state?: SessionState }) {
   const as = <K extends Row["kind"]>(kind: K) => (props.row.kind === kind ? (props.row as Of<K>) : undefined);
   return (
     <Switch>
-      <Match when={as("user")}>{(row) => <User row={row()} session={props.session} />}</Match>
+      <Match when={as("user")}>{(row) => <User row={row()} session={props.session} state={props.state} />}</Match>
       <Match when={as("assistant")}>{(row) => <Assistant row={row()} />}</Match>
       <Match when={as("tool")}>{(row) => <ToolCard row={row()} />}</Match>
       <Match when={as("plan")}>{(row) => <Plan row={row()} />}</Match>
@@ -31,25 +32,28 @@ export function RowView(props: { row: Row; session?: string }) {
 
 const DELIVERY: Record<string, string> = { queued: "queued", steered: "steered in", cancelled: "taken back" };
 
-function User(props: { row: Of<"user">; session?: string }) {
+function User(props: { row: Of<"user">; session?: string; state?: SessionState }) {
   return (
     <div class="row user" classList={{ synthetic: props.row.synthetic }} data-delivery={props.row.delivery}>
       <div class="bubble">
         <For each={props.row.content}>
-          {(block) => (
-            <Show when={block.type === "text"} fallback={<Content block={block} />}>
+          {(block) =>
+            block.type === "text" ? (
               <Whole text={block.text}>{(text) => <Words text={text} />}</Whole>
-            </Show>
-          )}
+            ) : (
+              <Content block={block} />
+            )
+          }
         </For>
       </div>
-      <p class="meta">
+      <div class="meta">
         <Show when={props.row.author}>{visible(props.row.author ?? "")}</Show>
         <Show when={DELIVERY[props.row.delivery]}>
           <span class="chip">{DELIVERY[props.row.delivery]}</span>
         </Show>
         <Moment row={props.row} session={props.session} />
-      </p>
+        <Show when={props.state}>{(state) => <PromptMenu row={props.row} state={state()} />}</Show>
+      </div>
     </div>
   );
 }
@@ -58,8 +62,8 @@ const LONG = 3_000;
 
 function Words(props: { text: string }) {
   return (
-    <Show when={props.text.length > LONG} fallback={<p dir="auto">{props.text}</p>}>
-      <Long text={props.text} />
+    <Show when={props.text.length > LONG} fallback={<p dir="auto">{unturned(props.text)}</p>}>
+      <Long text={unturned(props.text)} />
     </Show>
   );
 }
@@ -72,10 +76,6 @@ function Moment(props: { row: Row; session?: string }) {
         class="moment"
         href={`/session/${props.session}?at=${encodeURIComponent(props.row.cursor ?? "")}`}
         title="The session as it was then"
-        onClick={(event) => {
-          event.preventDefault();
-          go(`/session/${props.session}?at=${encodeURIComponent(props.row.cursor ?? "")}`);
-        }}
       >
         <time dateTime={props.row.time}>{new Date(props.row.time).toLocaleTimeString([], { timeStyle: "short" })}</time>
       </a>
@@ -144,8 +144,8 @@ function Plan(props: { row: Of<"plan"> }) {
         <For each={props.row.entries}>
           {(entry) => (
             <li data-status={entry.status}>
-              <span role="img" aria-label={MARK_WORDS[entry.status] ?? entry.status}>
-                {MARKS[entry.status] ?? "☐"}
+              <span role="img" aria-label={MARK_WORDS[entry.status ?? "pending"] ?? entry.status}>
+                {MARKS[entry.status ?? "pending"] ?? "☐"}
               </span>
               <span dir="auto">{entry.content}</span>
             </li>

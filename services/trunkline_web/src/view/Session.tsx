@@ -39,7 +39,7 @@ export function Session(props: { id: string; at?: string }) {
           <a href={`/session/${props.id}`}>Back to now</a>
         </p>
       </Show>
-      <Transcript view={view()} />
+      <Transcript view={view()} state={props.at === undefined ? state() : undefined} />
       <Show when={!props.at}>
         <Show when={asks().length > 0}>
           <div class="asks" aria-live="assertive">
@@ -147,7 +147,7 @@ function Choose(props: { label: string; choices: Choice[]; value?: string | null
           </Show>
           <For each={choices()}>
             {(one: Choice) => (
-              <option value={one.id} selected={one.id === props.value} title={one.description}>
+              <option value={one.id} selected={one.id === props.value} title={one.description ?? undefined}>
                 {one.name ?? one.id}
               </option>
             )}

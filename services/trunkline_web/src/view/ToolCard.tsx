@@ -1,8 +1,10 @@
 import { createMemo, createSignal, For, Show } from "solid-js";
-import type { Block, Text } from "../client/protocol";
+import type { BlobRef, Block, Text } from "../client/protocol";
 import { textOf } from "../client/protocol";
+import { MOST, whole } from "../client/blobs";
+import { connection, say } from "../store/world";
 import type { Common, ToolRow } from "../model/rows";
-import { duration, plain, visible } from "../model/format";
+import { bytes, duration, plain, visible } from "../model/format";
 import { changesIn, changesOf, commandOf, headOf } from "../model/tools";
 import { Diff } from "./Diff";
 import { Icon, type IconName } from "./Icon";
@@ -94,7 +96,7 @@ function Lane(props: { row: ToolRow }) {
 
 /** A block of a tool's result or of a message. */
 export function Content(props: { block: Block }) {
-  const text = (value: Text | undefined) => <Whole text={value}>{(all) => <Long text={plain(all)} />}</Whole>;
+  const text = (value: Text | null | undefined) => <Whole text={value}>{(all) => <Long text={plain(all)} />}</Whole>;
   const block = props.block;
   switch (block.type) {
     case "text":
@@ -122,12 +124,32 @@ export function Content(props: { block: Block }) {
   }
 }
 
-function Picture(props: { block: Block }) {
-  const type = () => (/^image\/[\w.+-]+$/.test(props.block.media_type ?? "") ? props.block.media_type : undefined);
-  const data = () => (typeof props.block.data === "string" && !type()?.includes("svg") ? props.block.data : undefined);
+type Picture = Extract<Block, { type: "image" }>;
+
+/** A picture of the formats that hold nothing but pixels; a large one when somebody wants to see it. */
+function Picture(props: { block: Picture }) {
+  const [loaded, setLoaded] = createSignal<string>();
+  const pixels = () => /^image\/(png|jpeg|gif|webp|avif|bmp)$/.test(props.block.media_type);
+  const large = (): BlobRef | undefined => (typeof props.block.data === "object" ? (props.block.data ?? undefined) : undefined);
+  const data = () => loaded() ?? (typeof props.block.data === "string" ? props.block.data : undefined);
+  const load = (blob: BlobRef) =>
+    whole(connection, blob).then((found) => setLoaded(new TextDecoder().decode(found)), say);
   return (
-    <Show when={type() && data()} fallback={<p class="chip file">a picture, kept in the log</p>}>
-      <img class="picture" alt="attached" src={`data:${type()};base64,${data()}`} />
+    <Show
+      when={pixels() && data()}
+      fallback={
+        <Show when={pixels() && large()} fallback={<p class="chip file">a picture, kept in the log</p>}>
+          {(blob) => (
+            <Show when={blob().size <= MOST} fallback={<p class="chip file">a picture of {bytes(blob().size)}</p>}>
+              <button type="button" onClick={() => void load(blob())}>
+                Show the picture ({bytes(blob().size)})
+              </button>
+            </Show>
+          )}
+        </Show>
+      }
+    >
+      <img class="picture" alt="attached" src={`data:${props.block.media_type};base64,${data()}`} />
     </Show>
   );
 }

@@ -1,5 +1,6 @@
 import { createEffect, createSignal, on, onCleanup, Show } from "solid-js";
 import { Virtualizer, type VirtualizerHandle } from "virtua/solid";
+import type { SessionState } from "../client/protocol";
 import type { SessionView } from "../store/session";
 import { Icon } from "./Icon";
 import { RowView } from "./Rows";
@@ -10,7 +11,7 @@ const OLDER_AT = 600;
 const ABOVE = 48;
 
 /** The rows of a session, of which only those on the screen are there. It stays at the end while one is at the end. */
-export function Transcript(props: { view: SessionView }) {
+export function Transcript(props: { view: SessionView; state?: SessionState }) {
   const rows = () => props.view.transcript.rows;
   const [atEnd, setAtEnd] = createSignal(true);
   const [shifting, setShifting] = createSignal(false);
@@ -68,7 +69,7 @@ export function Transcript(props: { view: SessionView }) {
           </Show>
           <div class="rows">
             <Virtualizer ref={(handle) => (list = handle)} data={rows()} scrollRef={scroller} shift={shifting()} startMargin={ABOVE}>
-              {(row) => <RowView row={row} session={props.view.session} />}
+              {(row) => <RowView row={row} session={props.view.session} state={props.state} />}
             </Virtualizer>
           </div>
         </div>

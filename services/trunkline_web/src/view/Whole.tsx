@@ -5,7 +5,7 @@ import { bytes } from "../model/format";
 import { connection, say } from "../store/world";
 
 /** A text of the log: what stands in the event, and the whole of it when somebody wants it. */
-export function Whole(props: { text: Text | undefined; children(text: string): JSX.Element }) {
+export function Whole(props: { text: Text | null | undefined; children(text: string): JSX.Element }) {
   const [all, setAll] = createSignal<string>();
   const [busy, setBusy] = createSignal(false);
   const blob = (): BlobRef | undefined => (typeof props.text === "object" && props.text !== null ? props.text : undefined);

@@ -1,0 +1,43 @@
+/** Acts on a session that have an outcome to wait for. */
+
+import { newCommandId, newSessionId, TrunklineError } from "trunkline-client";
+import { connection } from "./world";
+
+const BEGINS_MS = 30_000;
+const AGAIN_MS = 200;
+
+interface Outcome {
+  outcome: "finished" | "failed" | "rejected";
+  error?: { code: string; message: string } | null;
+  result?: unknown;
+}
+
+/** Sends a command and waits for its outcome; what came of it. Throws where it failed. */
+export async function done(verb: string, params: object): Promise<unknown> {
+  const answer = await connection.call<Outcome>(`session.${verb}`, { ...params, id: newCommandId(), wait: true });
+  if (answer.outcome === "finished") return answer.result;
+  throw new TrunklineError(answer.error?.code ?? "internal", answer.error?.message ?? `${verb} was ${answer.outcome}`);
+}
+
+/** A copy of a session, or of what came before the prompt `at`: its id, once it is there. */
+export async function fork(session: string, at?: string): Promise<string> {
+  const made = newSessionId();
+  await done("fork", { session, new: made, ...(at && { at }) });
+  const until = Date.now() + BEGINS_MS;
+  for (;;) {
+    try {
+      await connection.call("session.get", { session: made });
+      return made;
+    } catch (error) {
+      const begins = error instanceof TrunklineError && error.code === "unknown_session" && Date.now() < until;
+      if (!begins) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
+}
+
+/** The files that going back to before the prompt `to` would change. Throws where the agent can't. */
+export async function rewound(session: string, to: string): Promise<string[]> {
+  const result = (await done("rewind", { session, to, dry_run: true })) as { files?: string[] | null } | null;
+  return result?.files ?? [];
+}
