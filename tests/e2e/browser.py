@@ -6,7 +6,15 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, async_playwright
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    ViewportSize,
+    async_playwright,
+    expect,
+)
 
 from trunkline_testkit.product import Product
 
@@ -27,6 +35,10 @@ FLAGS: Final = [
 ]
 WIDE: Final[ViewportSize] = {"width": 1280, "height": 800}
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+
+
+# A machine with other work is slow, and nothing here waits for what must not come.
+expect.set_options(timeout=30_000)
 
 
 @contextlib.asynccontextmanager
@@ -58,11 +70,33 @@ class Screen:
     async def open(self, path: str = "/") -> None:
         await self.page.goto(f"{self.url}{path}")
 
+    async def prompt(self, text: str) -> None:
+        await self.page.get_by_label("Message to the agent").fill(text)
+        await self.page.get_by_role("button", name="Send").click()
+
+    async def start(self, agent: str, cwd: Path, text: str, **settings: str) -> str:
+        """Start a session by the form; its path in the app."""
+        await self.open("/new")
+        await self.page.get_by_role("radio", name=agent).check()
+        await self.page.get_by_label("Directory").fill(str(cwd))
+        for label, value in settings.items():
+            await self.page.get_by_label(label, exact=True).fill(value)
+        await self.page.get_by_label("What is to be done").fill(text)
+        await self.page.get_by_role("button", name="Start", exact=True).click()
+        await self.page.wait_for_url("**/session/ses_*")
+        return self.page.url.removeprefix(self.url)
+
 
 async def screen(
-    browser: Browser, product: Product, *, phone: bool = False, dark: bool = False, role: str = "owner"
+    browser: Browser,
+    product: Product,
+    *,
+    phone: bool = False,
+    dark: bool = False,
+    role: str = "owner",
+    url: str | None = None,
 ) -> Screen:
-    """A new browser profile that opens a sign-in link, as a person would."""
+    """A new browser profile that opens a sign-in link, as a person would. `url`: another way to the gateway."""
     code, link, error = await product.cli("sign-in", "--role", role)
     assert code == 0, error
     context = await browser.new_context(
@@ -74,7 +108,8 @@ async def screen(
         reduced_motion="reduce",
     )
     page = await context.new_page()
-    made = Screen(context, page, product.state["gateway"])
-    await page.goto(next(word for word in link.split() if "#code=" in word))
+    made = Screen(context, page, url or product.state["gateway"])
+    address = next(word for word in link.split() if "#code=" in word)
+    await page.goto(address.replace(product.state["gateway"], made.url))
     await page.locator(".connection[data-state=open]").first.wait_for(state="attached")
     return made

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
-from tests.e2e.browser import ABSENT, MISSING, Screen, chromium, screen
+from tests.e2e.browser import ABSENT, MISSING, chromium, screen
 
 from trunkline_testkit.product import Product, running
 
@@ -26,27 +26,11 @@ async def browser() -> AsyncGenerator[Browser]:
         yield one
 
 
-async def _prompt(one: Screen, text: str) -> None:
-    await one.page.get_by_label("Message to the agent").fill(text)
-    await one.page.get_by_role("button", name="Send").click()
-
-
-async def _start(one: Screen, cwd: Path, text: str) -> str:
-    """Start a demo session by the form; its path in the app."""
-    await one.open("/new")
-    await one.page.get_by_role("radio", name="Demo agent").check()
-    await one.page.get_by_label("Directory").fill(str(cwd))
-    await one.page.get_by_label("What is to be done").fill(text)
-    await one.page.get_by_role("button", name="Start", exact=True).click()
-    await one.page.wait_for_url("**/session/ses_*")
-    return one.page.url.removeprefix(one.url)
-
-
 async def test_start_follow_decide_and_interrupt_with_a_phone_that_watches(
     product: Product, browser: Browser, tmp_path: Path
 ) -> None:
     ann = await screen(browser, product)
-    path = await _start(ann, tmp_path, "say Hello from **the agent**; ask make test")
+    path = await ann.start("Demo agent", tmp_path, "say Hello from **the agent**; ask make test")
     await expect(ann.page.locator(".markdown strong")).to_have_text("the agent")
     phone = await screen(browser, product, phone=True)
     await phone.open("/asks")
@@ -63,7 +47,7 @@ async def test_start_follow_decide_and_interrupt_with_a_phone_that_watches(
     async with await product.client() as client:
         (ask,) = (await client.call("ask.list", status="decided"))["asks"]
     assert ask["decision"]["signature"]["device"].startswith("dev_")
-    await _prompt(ann, "slow 4000")
+    await ann.prompt("slow 4000")
     await expect(ann.page.locator(".said[data-open]")).to_contain_text("word5")
     # who joins late sees the message from its beginning, and the end of it
     await phone.open(path)
@@ -80,13 +64,13 @@ async def test_a_gateway_that_is_killed_in_mid_stream_costs_nothing(
     product: Product, browser: Browser, tmp_path: Path
 ) -> None:
     ann = await screen(browser, product)
-    await _start(ann, tmp_path, "slow 120")
+    await ann.start("Demo agent", tmp_path, "slow 120")
     said = ann.page.locator(".said")
     await expect(said).to_contain_text("word10")
     old = product.kill("gateway")
     await expect(ann.page.locator(".connection[data-state=open]")).to_have_count(0)
     # what is written meanwhile goes out once, when the connection is back
-    await _prompt(ann, "say written without a connection")
+    await ann.prompt("say written without a connection")
     await expect(ann.page.locator(".waiting")).to_contain_text("when the connection is back")
     await product.restarted("gateway", old)
     await expect(ann.page.locator(".turn")).to_have_count(2, timeout=60_000)
@@ -102,7 +86,7 @@ async def test_words_for_the_agent_edited_inputs_and_answers(
     product: Product, browser: Browser, tmp_path: Path
 ) -> None:
     ann = await screen(browser, product)
-    await _start(ann, tmp_path, "ask rm -rf build; ask make all; question Which one?")
+    await ann.start("Demo agent", tmp_path, "ask rm -rf build; ask make all; question Which one?")
     page = ann.page
     await page.locator(".ask").focus()
     await page.keyboard.press("d")
@@ -124,9 +108,9 @@ async def test_words_for_the_agent_edited_inputs_and_answers(
 @pytest.mark.browser
 async def test_a_moment_that_has_passed_is_shown_as_it_was(product: Product, browser: Browser, tmp_path: Path) -> None:
     ann = await screen(browser, product)
-    await _start(ann, tmp_path, "say the first answer")
+    await ann.start("Demo agent", tmp_path, "say the first answer")
     await expect(ann.page.locator(".turn")).to_have_count(1)
-    await _prompt(ann, "say the second answer")
+    await ann.prompt("say the second answer")
     await expect(ann.page.locator(".turn")).to_have_count(2)
     await ann.page.locator(".turn .moment").first.click()
     await expect(ann.page.locator(".banner")).to_contain_text("As it was then")
@@ -141,14 +125,14 @@ async def test_files_go_with_a_prompt_and_what_the_agent_cannot_take_is_refused(
     product: Product, browser: Browser, tmp_path: Path
 ) -> None:
     ann = await screen(browser, product)
-    await _start(ann, tmp_path, "say ready")
+    await ann.start("Demo agent", tmp_path, "say ready")
     await expect(ann.page.locator(".turn")).to_have_count(1)
     files = ann.page.get_by_label("Attach files")
     await files.set_input_files({"name": "dot.png", "mimeType": "image/png", "buffer": b"\x89PNG"})
     await expect(ann.page.locator(".toast")).to_contain_text("This agent takes no pictures")
     await files.set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"three words here"})
     await expect(ann.page.locator(".attachments")).to_contain_text("notes.txt")
-    await _prompt(ann, "say with a file")
+    await ann.prompt("say with a file")
     await expect(ann.page.locator(".user").last).to_contain_text("notes.txt")
     await expect(ann.page.locator(".turn")).to_have_count(2)
     assert ann.wrong == []
@@ -158,7 +142,7 @@ async def test_files_go_with_a_prompt_and_what_the_agent_cannot_take_is_refused(
 @pytest.mark.parametrize("dark", [False, True])
 async def test_axe_finds_nothing_serious(product: Product, browser: Browser, tmp_path: Path, *, dark: bool) -> None:
     ann = await screen(browser, product, dark=dark)
-    path = await _start(ann, tmp_path, "say **words** and `code`; ask make test")
+    path = await ann.start("Demo agent", tmp_path, "say **words** and `code`; ask make test")
     await expect(ann.page.locator(".ask")).to_be_visible()
     found: list[str] = []
     for where in (path, "/asks", "/new", "/"):
@@ -187,7 +171,7 @@ async def test_what_an_agent_says_runs_no_script_and_loads_nothing(
     ann = await screen(browser, product)
     asked: list[str] = []
     ann.page.on("request", lambda request: asked.append(request.url))
-    await _start(ann, tmp_path, f"{HOSTILE}; ask echo safe\u202egnp.exe")
+    await ann.start("Demo agent", tmp_path, f"{HOSTILE}; ask echo safe\u202egnp.exe")
     await expect(ann.page.locator(".said")).to_contain_text("<script>")
     # what turns the direction of writing around is shown as what it is
     await expect(ann.page.locator(".ask .command")).to_have_text("echo safe\\u202egnp.exe")
@@ -202,7 +186,7 @@ async def test_what_an_agent_says_runs_no_script_and_loads_nothing(
 @pytest.mark.browser
 async def test_a_viewer_sees_and_may_nothing(product: Product, browser: Browser, tmp_path: Path) -> None:
     ann = await screen(browser, product)
-    path = await _start(ann, tmp_path, "ask make test")
+    path = await ann.start("Demo agent", tmp_path, "ask make test")
     await expect(ann.page.locator(".ask")).to_be_visible()
     eve = await screen(browser, product, role="viewer")
     await eve.open(path)
