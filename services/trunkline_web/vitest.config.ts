@@ -1,3 +1,10 @@
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({ test: { environment: "node", include: ["tests/**/*.test.ts"] } });
+const CLIENT = join(import.meta.dirname, "../../libs/trunkline_client_ts/src/index.ts");
+
+// Stores are those of the browser: on a server they watch nothing.
+export default defineConfig({
+  resolve: { alias: { "trunkline-client": CLIENT }, conditions: ["browser", "development"] },
+  test: { environment: "node", include: ["tests/**/*.test.ts"], server: { deps: { inline: [/solid-js/] } } },
+});

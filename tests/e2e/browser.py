@@ -38,7 +38,7 @@ PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 
 
 # A machine with other work is slow, and nothing here waits for what must not come.
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=60_000)
 
 
 @contextlib.asynccontextmanager

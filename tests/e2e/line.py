@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import urllib.parse
-from types import TracebackType
 from typing import Final, Self
 
 _CHUNK: Final = 64 * 1024
@@ -38,7 +37,7 @@ class Line:
         await self.mend()
         return self
 
-    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.cut()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

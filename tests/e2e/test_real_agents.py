@@ -17,7 +17,7 @@ from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.offline import offline_env
 from trunkline_testkit.product import Product, running
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(400), pytest.mark.skipif(ABSENT, reason=MISSING)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900), pytest.mark.skipif(ABSENT, reason=MISSING)]
 
 SECONDS: Final = 1_000
 CLAUDE: Final = "Claude Code"
@@ -37,6 +37,21 @@ PASTE: Final = """([selector, type, data]) => {
         ? new ClipboardEvent(type, { ...given, clipboardData: files })
         : new DragEvent(type, { ...given, dataTransfer: files });
     document.querySelector(selector).dispatchEvent(event);
+}"""
+READ_THROUGH: Final = """async () => {
+    const scroller = document.querySelector(".scroller");
+    const painted = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const texts = new Map();
+    for (let at = 0; ; at += scroller.clientHeight / 2) {
+        scroller.scrollTop = at;
+        await painted();
+        for (const row of document.querySelectorAll(".row.assistant")) {
+            for (const [block, part] of [...row.querySelectorAll(".said .markdown")].entries()) {
+                texts.set(`${row.dataset.row} ${block}`, part.innerText);
+            }
+        }
+        if (at > scroller.scrollHeight) return [...texts.values()];
+    }
 }"""
 
 
@@ -84,28 +99,38 @@ def card(page: Page) -> Any:
     return page.locator(".ask")
 
 
-async def turns(page: Page, count: int) -> None:
-    """Until so many turns have ended."""
-    await expect(page.locator(".row.turn")).to_have_count(count, timeout=60 * SECONDS)
+class Log:
+    """What the log has of a session, beside what a page shows of it."""
 
+    def __init__(self, product: Product, path: str) -> None:
+        self._product = product
+        self._session = path.rpartition("/")[2]
 
-async def texts_of_log(product: Product, session: str) -> list[str]:
-    """What the agent said, by the log."""
-    async with await product.client() as client:
-        events = (await client.call("session.history", session=session, limit=500))["events"]
-    said = [one["event"] for one in events if one["event"]["type"] == "message.assistant"]
-    blocks = [block for event in said for block in event["data"]["content"]]
-    return [block["text"] for block in blocks if block["type"] == "text" and block["text"].strip()]
+    async def turns(self, count: int) -> None:
+        """Until so many turns have ended."""
+        async with asyncio.timeout(120), await self._product.client_when_up() as client:
+            await client.subscribe(self._session, start="start")
+            await client.wait("turn.completed", count=count, within=120)
+
+    async def is_shown(self, page: Page) -> None:
+        """The page, read from its beginning to its end, has each text of the log once, in order, and no other."""
+        async with await self._product.client_when_up() as client:
+            events = (await client.call("session.history", session=self._session, limit=500))["events"]
+        said = [one["event"]["data"] for one in events if one["event"]["type"] == "message.assistant"]
+        blocks = [block for data in said for block in data["content"] if block["type"] == "text"]
+        wanted = [text for block in blocks if (text := squeezed(block["text"]))]
+        shown: list[str] = []
+        try:
+            async with asyncio.timeout(60):
+                while shown != wanted:
+                    # only rows on the screen are in the page
+                    shown = [squeezed(text) for text in await page.evaluate(READ_THROUGH)]
+        except TimeoutError:
+            assert shown == wanted
 
 
 def squeezed(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
-
-
-async def same_as_log(product: Product, page: Page, path: str) -> None:
-    """The page has each text of the log once, in order, and no other."""
-    wanted = [squeezed(text) for text in await texts_of_log(product, path.rpartition("/")[2])]
-    await expect(page.locator(".said .markdown")).to_have_text(wanted)
 
 
 async def test_a_session_of_claude_code_on_a_wide_screen_and_a_phone(
@@ -114,6 +139,7 @@ async def test_a_session_of_claude_code_on_a_wide_screen_and_a_phone(
     ann = await screen(browser, product)
     phone = await screen(browser, product, phone=True)
     path = await ann.start(CLAUDE, project, "SCENARIO=hold")
+    log = Log(product, path)
     # who joins while it is written sees the message from its beginning
     await api.wait_holding(timeout=60)
     await phone.open(path)
@@ -122,14 +148,14 @@ async def test_a_session_of_claude_code_on_a_wide_screen_and_a_phone(
     await ann.page.keyboard.press("Escape")
     await expect(ann.page.locator(".turn")).to_contain_text("interrupted")
     await expect(phone.page.locator(".turn")).to_contain_text("interrupted")
-    await approve_with_a_watcher(ann, phone, project)
-    await answer_a_question(ann, phone, api)
-    await same_as_log(product, ann.page, path)
-    await same_as_log(product, phone.page, path)
+    await approve_with_a_watcher(ann, phone, project, log)
+    await answer_a_question(ann, phone, api, log)
+    await log.is_shown(ann.page)
+    await log.is_shown(phone.page)
     assert ann.wrong == phone.wrong == []
 
 
-async def approve_with_a_watcher(ann: Screen, phone: Screen, project: Path) -> None:
+async def approve_with_a_watcher(ann: Screen, phone: Screen, project: Path, log: Log) -> None:
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'approved'}")
     await expect(card(ann.page).locator(".command")).to_have_text(f"touch {project / 'approved'}")
     await expect(card(phone.page).locator(".command")).to_have_text(f"touch {project / 'approved'}")
@@ -137,15 +163,15 @@ async def approve_with_a_watcher(ann: Screen, phone: Screen, project: Path) -> N
     for one in (ann, phone):
         await expect(card(one.page)).to_have_count(0)
         await expect(one.page.locator(".asked").last).to_contain_text("allowed by")
-    await turns(ann.page, 2)
+    await log.turns(2)
     assert (project / "approved").exists()
 
 
-async def answer_a_question(ann: Screen, phone: Screen, api: ScriptedApi) -> None:
+async def answer_a_question(ann: Screen, phone: Screen, api: ScriptedApi, log: Log) -> None:
     await ann.prompt("SCENARIO=question")
     await phone.page.get_by_role("radio", name="Blue").check()
     await phone.page.get_by_role("button", name="Answer").click()
-    await turns(ann.page, 3)
+    await log.turns(3)
     assert "Blue" in api.tool_results[-1].text
 
 
@@ -157,89 +183,90 @@ async def test_everything_that_claude_code_lets_one_do(
     async with Line(product.state["gateway"]) as line:
         ann = await screen(browser, product, url=line.url)
         path = await ann.start(CLAUDE, project, "SAY=Hello from **Claude**", Model="sonnet")
+        log = Log(product, path)
         await expect(ann.page.locator(".said strong")).to_have_text("Claude")
-        await turns(ann.page, 1)
-        await deny_with_words(ann, project, api)
-        await allow_always(ann, project)
-        await edit_the_input(ann, project)
-        await answer_in_own_words(ann, api)
-        await approve_a_plan(ann)
-        await steer_and_queue(ann, api)
-        await attach_pictures(ann, api)
-        await run_a_slash_command(ann)
+        await log.turns(1)
+        await deny_with_words(ann, project, api, log)
+        await allow_always(ann, project, log)
+        await edit_the_input(ann, project, log)
+        await answer_in_own_words(ann, api, log)
+        await approve_a_plan(ann, log)
+        await steer_and_queue(ann, api, log)
+        await attach_pictures(ann, api, log)
+        await run_a_slash_command(ann, log)
         await switch(ann)
-        await same_as_log(product, ann.page, path)
+        await log.is_shown(ann.page)
         ann.wrong.clear()
-        await lose_the_network(ann, line, product)
-        await kill_the_gateway(ann, product)
-        await same_as_log(product, ann.page, path)
+        await lose_the_network(ann, line, log)
+        await kill_the_gateway(ann, product, log)
+        await log.is_shown(ann.page)
         ann.wrong.clear()
         await look_back(ann, path)
-        await put_files_back(ann, project)
-        await fork(ann, path)
+        await put_files_back(ann, project, log)
+        await fork(ann, path, product)
         assert ann.wrong == []
 
 
-async def deny_with_words(ann: Screen, project: Path, api: ScriptedApi) -> None:
+async def deny_with_words(ann: Screen, project: Path, api: ScriptedApi, log: Log) -> None:
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'denied'}")
     await card(ann.page).focus()
     await ann.page.keyboard.press("d")
     await ann.page.get_by_label("What the agent is told").fill("use another name")
     await ann.page.keyboard.press("Enter")
-    await turns(ann.page, 2)
+    await log.turns(2)
     await expect(ann.page.locator(".asked").last).to_contain_text("use another name")
     assert "use another name" in api.tool_results[-1].text
     assert not (project / "denied").exists()
 
 
-async def allow_always(ann: Screen, project: Path) -> None:
+async def allow_always(ann: Screen, project: Path, log: Log) -> None:
     await ann.prompt(f"SCENARIO=bash CMD=mkdir {project / 'always'}")
     option = card(ann.page).locator(".option", has=ann.page.locator(".rule")).first
     rule = await option.locator(".rule code").first.inner_text()
     assert rule.startswith("Bash(mkdir"), rule
     await option.click()
-    await turns(ann.page, 3)
+    await log.turns(3)
     # the same kind of command asks no more
     await ann.prompt(f"SCENARIO=bash CMD=mkdir {project / 'again'}")
-    await turns(ann.page, 4)
+    await log.turns(4)
     assert (project / "again").is_dir()
 
 
-async def edit_the_input(ann: Screen, project: Path) -> None:
+async def edit_the_input(ann: Screen, project: Path, log: Log) -> None:
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'proposed'}")
     await card(ann.page).get_by_role("button", name="Edit").click()
     await ann.page.get_by_label("The command").fill(f"touch {project / 'edited'}")
     await ann.page.get_by_role("button", name="Allow this instead").click()
-    await turns(ann.page, 5)
+    await log.turns(5)
     assert (project / "edited").exists()
     assert not (project / "proposed").exists()
 
 
-async def answer_in_own_words(ann: Screen, api: ScriptedApi) -> None:
+async def answer_in_own_words(ann: Screen, api: ScriptedApi, log: Log) -> None:
     await ann.prompt("SCENARIO=question")
     await ann.page.get_by_label("Your own answer to").fill("Mauve")
     await ann.page.get_by_role("button", name="Answer").click()
-    await turns(ann.page, 6)
+    await log.turns(6)
     assert "Mauve" in api.tool_results[-1].text
 
 
-async def approve_a_plan(ann: Screen) -> None:
+async def approve_a_plan(ann: Screen, log: Log) -> None:
     await ann.page.get_by_label("Mode", exact=True).select_option("plan")
     await ann.prompt("SCENARIO=plan")
     await expect(card(ann.page).locator(".plan-text li")).to_have_text(["do A", "do B"])
     await card(ann.page).get_by_role("button", name="Approve").click()
-    await turns(ann.page, 7)
+    await log.turns(7)
     await ann.page.get_by_label("Mode", exact=True).select_option("default")
 
 
-async def steer_and_queue(ann: Screen, api: ScriptedApi) -> None:
+async def steer_and_queue(ann: Screen, api: ScriptedApi, log: Log) -> None:
     await ann.prompt("SCENARIO=hold")
     await api.wait_holding(timeout=60)
     await ann.page.get_by_role("radio", name="After it").check()
     await ann.prompt("SAY=from the queue")
     await expect(ann.page.locator(".user[data-delivery=queued]")).to_contain_text("from the queue")
     api.release()
-    await turns(ann.page, 9)
+    await log.turns(9)
     await expect(ann.page.locator(".said").last).to_have_text("from the queue")
     await ann.prompt("SCENARIO=hold")
     await api.wait_holding(timeout=60)
@@ -248,27 +275,27 @@ async def steer_and_queue(ann: Screen, api: ScriptedApi) -> None:
     await expect(ann.page.locator(".user").last).to_contain_text("steered in")
     api.release()
     await expect(ann.page.locator(".said").last).to_have_text("steered")
-    await turns(ann.page, 10)
+    await log.turns(10)
 
 
-async def attach_pictures(ann: Screen, api: ScriptedApi) -> None:
+async def attach_pictures(ann: Screen, api: ScriptedApi, log: Log) -> None:
     for how, target in (("paste", "textarea[aria-label^=Message]"), ("drop", "form.composer")):
         await ann.page.evaluate(PASTE, [target, how, PIXEL])
     await expect(ann.page.locator(".attachments li img")).to_have_count(2)
     await ann.prompt("SAY=two dots")
-    await turns(ann.page, 11)
+    await log.turns(11)
     await expect(ann.page.locator(".user").last.locator("img.picture")).to_have_count(2)
     assert any(body.count(PIXEL.encode()) >= 2 for body in api.bodies)
 
 
-async def run_a_slash_command(ann: Screen) -> None:
+async def run_a_slash_command(ann: Screen, log: Log) -> None:
     place = ann.page.get_by_label("Message to the agent")
     await place.fill("/cos")
     await expect(ann.page.get_by_role("option")).to_contain_text(["/cost"])
     await ann.page.keyboard.press("Tab")
     await expect(place).to_have_value("/cost ")
     await ann.page.keyboard.press("Enter")
-    await turns(ann.page, 12)
+    await log.turns(12)
 
 
 async def switch(ann: Screen) -> None:
@@ -282,7 +309,7 @@ async def switch(ann: Screen) -> None:
         await expect(ann.page.get_by_label(label, exact=True)).to_have_value(wanted)
 
 
-async def lose_the_network(ann: Screen, line: Line, product: Product) -> None:
+async def lose_the_network(ann: Screen, line: Line, log: Log) -> None:
     """Ten seconds without a network in mid-stream."""
     await ann.prompt("SCENARIO=slow N=160 DELAY_MS=100")
     said = ann.page.locator(".said")
@@ -295,13 +322,13 @@ async def lose_the_network(ann: Screen, line: Line, product: Product) -> None:
     # a prompt that is written meanwhile outlives a reload, too
     await ann.page.get_by_label("Message to the agent").fill("a draft that waits")
     await line.mend()
-    await turns(ann.page, 13)
+    await log.turns(13)
     await expect(said.last).to_have_text(squeezed(" ".join(f"piece {n}" for n in range(1, 161))))
     await ann.page.reload()
     await expect(ann.page.get_by_label("Message to the agent")).to_have_value("a draft that waits")
 
 
-async def kill_the_gateway(ann: Screen, product: Product) -> None:
+async def kill_the_gateway(ann: Screen, product: Product, log: Log) -> None:
     await ann.prompt("SCENARIO=slow N=60 DELAY_MS=100")
     await expect(ann.page.locator(".said").last).to_contain_text("piece 10")
     old = product.kill("gateway")
@@ -309,7 +336,7 @@ async def kill_the_gateway(ann: Screen, product: Product) -> None:
     await ann.prompt("SAY=written without a gateway")
     await expect(ann.page.locator(".waiting")).to_contain_text("when the connection is back")
     await product.restarted("gateway", old)
-    await turns(ann.page, 15)
+    await log.turns(15)
     await expect(ann.page.locator(".waiting")).to_have_count(0)
     await expect(ann.page.locator(".user").filter(has_text="written without a gateway")).to_have_count(1)
 
@@ -327,12 +354,12 @@ async def look_back(ann: Screen, path: str) -> None:
     await expect(ann.page.locator(".said").last).to_have_text("written without a gateway")
 
 
-async def put_files_back(ann: Screen, project: Path) -> None:
+async def put_files_back(ann: Screen, project: Path, log: Log) -> None:
     """The agent writes a file; going back to before that takes it away again."""
     file = project / "notes.txt"
     await ann.prompt(f"SCENARIO=write FILE={file} TEXT=kept")
     await card(ann.page).get_by_role("button", name="Allow", exact=True).click()
-    await turns(ann.page, 16)
+    await log.turns(16)
     assert file.exists()
     await ann.page.get_by_role("button", name="From this prompt").last.click()
     await ann.page.get_by_role("button", name="Put files back to before this").last.click()
@@ -343,12 +370,12 @@ async def put_files_back(ann: Screen, project: Path) -> None:
     assert not file.exists()
 
 
-async def fork(ann: Screen, path: str) -> None:
+async def fork(ann: Screen, path: str, product: Product) -> None:
     await ann.page.get_by_role("button", name="More").click()
     await ann.page.get_by_role("button", name="Fork", exact=True).click()
     await ann.page.wait_for_url(lambda url: "/session/ses_" in url and path not in url)
     await ann.prompt("SCENARIO=recall")
-    await turns(ann.page, 1)
+    await Log(product, ann.page.url).turns(1)
     await expect(ann.page.locator(".said").last).to_contain_text("written without a gateway")
 
 
@@ -360,25 +387,26 @@ async def test_an_agent_of_the_agent_client_protocol_and_a_terminal(
     ann = await screen(browser, product)
     phone = await screen(browser, product, phone=True)
     path = await ann.start(GEMINI, project, "SAY=Hello from **Gemini**")
+    log = Log(product, path)
     await expect(ann.page.locator(".said strong")).to_have_text("Gemini", timeout=60 * SECONDS)
-    await turns(ann.page, 1)
+    await log.turns(1)
     await phone.open(path)
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'approved'}")
     await expect(card(ann.page)).to_contain_text("touch")
     await card(phone.page).get_by_role("button", name="Allow", exact=True).click()
-    await turns(ann.page, 2)
+    await log.turns(2)
     assert (project / "approved").exists()
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'denied'}")
     await card(ann.page).get_by_role("button", name="Deny").click()
     await ann.page.get_by_role("button", name="Deny").last.click()
-    await turns(ann.page, 3)
+    await log.turns(3)
     assert not (project / "denied").exists()
     await ann.prompt("SCENARIO=hold")
     await api.wait_holding(timeout=60)
     await expect(phone.page.locator(".said[data-open]")).to_contain_text("Holding.")
     await ann.page.keyboard.press("Escape")
     await expect(phone.page.locator(".turn").last).to_contain_text("interrupted")
-    await same_as_log(product, phone.page, path)
+    await log.is_shown(phone.page)
     await type_in_a_terminal(ann, product, project)
     assert ann.wrong == phone.wrong == []
 

@@ -26,6 +26,11 @@ export class ConnectionLostError extends Error {
   override readonly name = "ConnectionLostError";
 }
 
+const PASSING: ReadonlySet<string> = new Set(["log_unavailable", "timeout"]);
+
+/** Whether it is the no of a gateway that is there again and can't read the log yet. */
+export const passes = (error: unknown): boolean => error instanceof TrunklineError && PASSING.has(error.code);
+
 export function errorOf(error: Partial<ErrorInfo> | undefined): TrunklineError {
   const details = (error?.details ?? {}) as Record<string, unknown>;
   return new TrunklineError(error?.code ?? "internal", error?.message ?? "the gateway gave no reason", details);

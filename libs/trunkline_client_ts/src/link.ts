@@ -1,16 +1,13 @@
 /** A connection that outlives its gateway: calls are repeated and subscriptions resumed by cursor after a break. */
 
 import { Connection, type Address, type Frame, type Gap, type Hello } from "./connection.js";
-import { ConnectionLostError, TrunklineError } from "./errors.js";
+import { ConnectionLostError, passes, TrunklineError } from "./errors.js";
 import { EVENTS, MINTED, type KnownEvent, type Params, type Snapshot } from "./generated.js";
 import { newId } from "./ids.js";
 import { MOST_WAITING, Queue } from "./queue.js";
 
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
-
-/** Codes of a gateway that is there again and can't read the log yet. */
-const PASSING: ReadonlySet<string> = new Set(["log_unavailable", "timeout"]);
 
 /** An event of a type that this version does not know, as it came. */
 export interface UnknownEvent {
@@ -151,8 +148,7 @@ export class Link {
             yield { kind: "broken", mended: false };
           }
         } else {
-          const passes = error instanceof TrunklineError && PASSING.has(error.code);
-          if (!passes || brokenSince === undefined || Date.now() - brokenSince > this.patience) throw error;
+          if (!passes(error) || brokenSince === undefined || Date.now() - brokenSince > this.patience) throw error;
           await delay(FIRST_DELAY_MS);
         }
       }

@@ -6,7 +6,7 @@
  * trunkline-client.
  */
 
-import { Connection, ConnectionLostError, Queue, TrunklineError, type Frame } from "trunkline-client";
+import { Connection, ConnectionLostError, passes, Queue, TrunklineError, type Frame } from "trunkline-client";
 import { delayOf } from "./backoff";
 import type { Gap, Hello, LogEvent, Opened, Presence } from "./protocol";
 
@@ -34,6 +34,8 @@ export interface Wanted {
 }
 
 const CLOSED = "closed";
+/** Until a gateway that can't read the log yet is asked again. */
+const AGAIN_MS = 500;
 /** Reasons to end a connection after which another one would end as well. */
 const FATAL = new Set(["unauthorized", "revoked", "expired"]);
 
@@ -156,13 +158,16 @@ export class Subscription {
   /** Follows on this connection, until that ends. */
   async open(connection: Connection): Promise<void> {
     this.connection = connection;
-    try {
-      let end: "full" | "lost" | undefined;
-      // Whoever reads too slowly goes on from the cursor.
-      do end = await this.read(connection);
-      while (end === "full" && !this.ended);
-    } catch (error) {
-      if (error instanceof TrunklineError) this.listener.failed?.(error);
+    for (let again = true; again && !this.ended; ) {
+      try {
+        // Whoever reads too slowly goes on from the cursor.
+        again = (await this.read(connection)) === "full";
+      } catch (error) {
+        if (!(error instanceof TrunklineError)) return;
+        this.listener.failed?.(error);
+        again = passes(error);
+        if (again) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
     }
   }
 

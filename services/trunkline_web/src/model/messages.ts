@@ -40,6 +40,7 @@ export function assistant(rows: Row[], memory: Memory, event: EventOf<"message.a
   const { data } = event;
   const item = event.item ?? event.id;
   const row = message(rows, memory, item, common);
+  if (row.seq === undefined && row !== rows.at(-1)) settle(rows, item);
   const first = data.block;
   for (const [number, content] of (data.content ?? []).entries()) {
     const block = (first ?? 0) + number;
@@ -67,6 +68,12 @@ function message(rows: Row[], memory: Memory, item: string, common: Common): Ass
   memory.known.add(item);
   rows.push({ ...common, key: item, kind: "assistant", parts: [], aborted: false });
   return rows.at(-1) as AssistantRow;
+}
+
+/** A message stands where its first block was finished, as for whoever comes later, and not where the first piece of it came. */
+function settle(rows: Row[], item: string): void {
+  const at = rows.findLastIndex((row) => row.kind === "assistant" && row.key === item);
+  rows.push(...rows.splice(at, 1));
 }
 
 function put(row: AssistantRow, part: Part): void {

@@ -54,6 +54,8 @@ export function watch(session: string, at?: string): SessionView {
   let early: Placed[] | undefined = [];
   let first: string | undefined;
   let fetching = false;
+  /** Counts how often it began anew: pages asked for before that are of no use. */
+  let begun = 0;
   let ended = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -75,14 +77,15 @@ export function watch(session: string, at?: string): SessionView {
   }
 
   async function begin(snapshot: Snapshot): Promise<void> {
+    const mine = ++begun;
     early = [];
     if (snapshot.state) setState("now", reconcile(snapshot.state));
     try {
       const page = await connection.call<Page>("session.history", { session, limit: PAGE });
-      if (ended) return;
+      if (ended || mine !== begun) return;
       replace(page, snapshot);
     } catch (error) {
-      fail(error);
+      if (mine === begun) fail(error);
     }
   }
 
@@ -111,9 +114,10 @@ export function watch(session: string, at?: string): SessionView {
   async function loadOlder(): Promise<void> {
     if (fetching || !older() || first === undefined || early !== undefined) return;
     fetching = true;
+    const mine = begun;
     try {
       const page = await connection.call<Page>("session.history", { session, before: first, limit: PAGE });
-      if (ended || page.events.length === 0) return;
+      if (ended || mine !== begun || page.events.length === 0) return;
       first = page.events[0]?.cursor;
       facts = [...page.events.map(({ cursor, event }) => ({ cursor, event: lean(event) })), ...facts];
       const again = fold(facts);

@@ -85,7 +85,7 @@ function Moment(props: { row: Row; session?: string }) {
 
 function Assistant(props: { row: Of<"assistant"> }) {
   return (
-    <div class="row assistant">
+    <div class="row assistant" data-row={props.row.key}>
       <For each={props.row.parts}>
         {(part) => (
           <Show when={part.kind === "thinking"} fallback={<Said part={part} />}>
