@@ -150,6 +150,7 @@ def summary(found: Found, asks: list[AskRecord]) -> dict[str, Any]:
         "id": found.id,
         "team": team.name,
         "lead": found.lead,
+        "sessions": found.sessions,
         "description": team.description,
         "created": team.created,
         "updated": team.updated,

@@ -20,7 +20,17 @@ _SMALL: Final = {
     "/app.js": ("app.js", "text/javascript"),
     "/app.css": ("app.css", "text/css"),
 }
-_APP: Final = ("/", "/sign-in", "/asks", "/new", "/session/{id}", "/terminal/{id}", "/workspace/{id}")
+_APP: Final = (
+    "/",
+    "/sign-in",
+    "/asks",
+    "/new",
+    "/session/{id}",
+    "/terminal/{id}",
+    "/workspace/{id}",
+    "/team/{id:.+}",
+    "/overview",
+)
 _BESIDE: Final = ("/icon.svg", "/app.webmanifest")
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",

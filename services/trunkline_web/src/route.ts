@@ -7,13 +7,15 @@ export type Route =
   | { page: "workspace"; id: string }
   | { page: "session"; id: string; at?: string }
   | { page: "terminal"; id: string }
+  | { page: "team"; id: string }
+  | { page: "overview" }
   | { page: "asks" }
   | { page: "new"; cwd?: string };
 
 /** The route of a path with its query. What is none is the first page. */
 export function parse(path: string): Route {
   const url = new URL(path, "http://here");
-  const [, first, id] = url.pathname.split("/");
+  const [, first, id, ...rest] = url.pathname.split("/");
   switch (first) {
     case "workspace":
       return id ? { page: "workspace", id } : { page: "home" };
@@ -21,12 +23,24 @@ export function parse(path: string): Route {
       return id ? { page: "session", id, at: url.searchParams.get("at") ?? undefined } : { page: "home" };
     case "terminal":
       return id ? { page: "terminal", id } : { page: "home" };
+    case "team":
+      return id ? { page: "team", id: [id, ...rest].map(plain).join("/") } : { page: "home" };
+    case "overview":
+      return { page: "overview" };
     case "asks":
       return { page: "asks" };
     case "new":
       return { page: "new", cwd: url.searchParams.get("cwd") ?? undefined };
     default:
       return { page: "home" };
+  }
+}
+
+function plain(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
 }
 

@@ -28,6 +28,8 @@ export interface Listener {
 
 export interface Wanted {
   session?: string;
+  /** The sessions of a team: its lead's, and those of its members. */
+  team?: string;
   patterns?: string[];
   deltas?: boolean;
   presence?: boolean;

@@ -15,28 +15,35 @@ import type {
   Snapshot,
 } from "../client/protocol";
 import type { Answer } from "../model/answers";
+import type { TeamSummary } from "../model/team";
 
 const RANK: Record<Role, number> = { viewer: 0, participant: 1, approver: 2, owner: 3 };
 const TOKEN = "token";
 const REFRESH_MS = 300;
 const MANY = 8;
+const TEAMS_MS = 700;
+const MOST_TEAMS = 200;
 /** What changes how a session looks in the list; the rest of its events are its own page's business. */
 const PATTERNS = [
   ...["session.created", "session.initialized", "session.updated", "session.status", "session.closed"],
   ...["session.archived", "session.resumed", "session.erased", "session.claimed"],
+  ...["team.created", "team.deleted", "team.member_joined", "team.member_active", "team.member_idle"],
+  ...["team.member_shutdown", "team.task_created", "team.task_completed", "team.task_deleted"],
   ...["turn.*", "permission.requested", "question.asked", "plan.proposed", "ask.*", "message.user", "error"],
 ];
 
 interface World {
   sessions: Record<string, SessionState>;
   asks: Record<string, AskRecord>;
+  /** The teams that have not ended. */
+  teams: TeamSummary[];
   loaded: boolean;
   total: number;
 }
 
 const [link, setLink] = createSignal<State>({ state: "idle" });
 const [hello, setHello] = createSignal<Hello>();
-const [world, setWorld] = createStore<World>({ sessions: {}, asks: {}, loaded: false, total: 0 });
+const [world, setWorld] = createStore<World>({ sessions: {}, asks: {}, teams: [], loaded: false, total: 0 });
 const [toast, setToast] = createSignal("");
 
 export { hello, link, toast, world };
@@ -169,6 +176,10 @@ function event(event: LogEvent): void {
     );
     return;
   }
+  if (event.type.startsWith("team.")) {
+    teamsTimer ??= setTimeout(() => void refreshTeams(), TEAMS_MS);
+    return;
+  }
   dirty.add(event.session);
   timer ??= setTimeout(() => void refresh(), REFRESH_MS);
 }
@@ -207,12 +218,27 @@ async function refresh(): Promise<void> {
   }
 }
 
+let teamsTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** The boards are projections, which come after the log: a change may show only with the next one, or with `again`. */
+async function refreshTeams(again = true): Promise<void> {
+  teamsTimer = undefined;
+  try {
+    const { teams } = await connection.call<{ teams: TeamSummary[] }>("team.list", { limit: MOST_TEAMS });
+    setWorld("teams", reconcile(teams, { key: "id" }));
+    if (again) teamsTimer ??= setTimeout(() => void refreshTeams(false), 2 * TEAMS_MS);
+  } catch (error) {
+    if (!isClosed(error)) say(error);
+  }
+}
+
 const later = (session: string) => (error: unknown) => {
   if (isClosed(error)) dirty.add(session);
   return undefined;
 };
 
 onConnected(() => {
+  void refreshTeams(false);
   if (dirty.size > 0) timer ??= setTimeout(() => void refresh(), REFRESH_MS);
 });
 

@@ -12,6 +12,7 @@ import { SignIn } from "./SignIn";
 import { announce } from "./announce";
 
 const Terminal = lazy(() => import("./Terminal").then(({ Terminal }) => ({ default: Terminal })));
+const Team = lazy(() => import("./Team").then(({ Team }) => ({ default: Team })));
 const TOAST_MS = 8_000;
 
 export function App() {
@@ -31,7 +32,7 @@ export function App() {
 
 function Signed() {
   const page = () => route().page;
-  const inside = () => page() === "session" || page() === "terminal";
+  const inside = () => page() === "session" || page() === "terminal" || page() === "team";
   return (
     <div class="app" data-page={page()} data-inside={inside() ? "" : undefined} onClick={onLink}>
       <a class="skip" href="#main">
@@ -52,7 +53,7 @@ function Signed() {
             <Icon name="plus" />
           </a>
         </header>
-        <SessionList current={sessionOf()} workspace={workspaceOf()} />
+        <SessionList current={sessionOf() ?? teamOf()} workspace={workspaceOf()} />
         <footer>
           <ConnectionBar />
           <button type="button" class="quiet" onClick={() => void signOut()} aria-label="Sign out" title="Sign out">
@@ -72,6 +73,13 @@ function Signed() {
             {(id) => (
               <Suspense>
                 <Terminal id={id} />
+              </Suspense>
+            )}
+          </Match>
+          <Match when={teamOf()} keyed>
+            {(id) => (
+              <Suspense>
+                <Team id={id} />
               </Suspense>
             )}
           </Match>
@@ -115,6 +123,10 @@ const workspaceOf = () => {
 const terminalRoute = () => {
   const now = route();
   return now.page === "terminal" ? now.id : undefined;
+};
+const teamOf = () => {
+  const now = route();
+  return now.page === "team" ? now.id : undefined;
 };
 const cwdOf = () => {
   const now = route();

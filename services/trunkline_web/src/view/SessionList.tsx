@@ -1,6 +1,8 @@
 import { createMemo, createSignal, For, Show } from "solid-js";
 import type { SessionState } from "../client/protocol";
 import { ago, shortPath, visible } from "../model/format";
+import { entriesOf } from "../model/sessions";
+import { progress, teamPath, type TeamSummary } from "../model/team";
 import { moreSessions, say, sessions, world } from "../store/world";
 import { now } from "./clock";
 import { Icon } from "./Icon";
@@ -84,7 +86,16 @@ export function SessionList(props: { current?: string; workspace?: string }) {
               </a>
             </h2>
             <ul>
-              <For each={group.sessions}>{(state) => <Item state={state} current={state.session === props.current} />}</For>
+              <For each={entriesOf(group.sessions, world.teams)}>
+                {(entry) => (
+                  <Show
+                    when={entry.team}
+                    fallback={<For each={entry.sessions}>{(state) => <Item state={state} current={props.current} />}</For>}
+                  >
+                    {(team) => <Crew team={team()} sessions={entry.sessions} current={props.current} />}
+                  </Show>
+                )}
+              </For>
             </ul>
           </section>
         )}
@@ -98,13 +109,41 @@ export function SessionList(props: { current?: string; workspace?: string }) {
   );
 }
 
-function Item(props: { state: SessionState; current: boolean }) {
+/** The sessions of a team, below its name. */
+function Crew(props: { team: TeamSummary; sessions: SessionState[]; current?: string }) {
+  const so = () => progress(props.team);
+  return (
+    <li class="crew">
+      <a class="item" href={teamPath(props.team.id)} aria-current={props.current === props.team.id ? "page" : undefined}>
+        <span class="top">
+          <b>
+            <Icon name="users" />
+            {visible(props.team.team)}
+          </b>
+        </span>
+        <span class="below">
+          <span>
+            {so().active} of {so().here} active
+          </span>
+          <span>
+            {so().done} of {so().tasks} tasks done
+          </span>
+        </span>
+      </a>
+      <ul aria-label={`Sessions of the team ${props.team.team}`}>
+        <For each={props.sessions}>{(state) => <Item state={state} current={props.current} />}</For>
+      </ul>
+    </li>
+  );
+}
+
+function Item(props: { state: SessionState; current?: string }) {
   return (
     <li>
       <a
         class="item"
         href={`/session/${props.state.session}`}
-        aria-current={props.current ? "page" : undefined}
+        aria-current={props.current === props.state.session ? "page" : undefined}
         data-tone={toneOf(props.state)}
       >
         <span class="top">
