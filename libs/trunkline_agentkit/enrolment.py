@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping
+from importlib import metadata
 from typing import Any, Final, Self
 
 from trunkline_agentkit.agents import ManyAgents, agents_of
@@ -32,6 +33,7 @@ class Enrolment:
         self._found = found
         self._told = asyncio.Event()
         self._stopping = False
+        self._version = metadata.version("trunkline")
 
     @classmethod
     async def of(cls, bus: Bus, host: str, mark: WorkerMark, adapters: Mapping[str, BackendAdapter]) -> Self:
@@ -47,6 +49,7 @@ class Enrolment:
             entry = {
                 "worker": self._mark.worker,
                 "host": self._host,
+                "version": self._version,
                 "hostname": os.uname().nodename,
                 "pid": self._mark.pid,
                 "started": self._mark.started,

@@ -511,6 +511,24 @@ class HostMethods(_Methods):
         )
 
 
+class OverviewMethods(_Methods):
+    """`overview.*`"""
+
+    async def get(
+        self,
+        *,
+        within: float = WITHIN,
+    ) -> Any:
+        """Sessions by status, open asks and the oldest, events a second, how far projections are behind the …
+
+        Needs the role `owner`.
+        """
+        return await self._call(
+            "overview.get",
+            within=within,
+        )
+
+
 class PolicyMethods(_Methods):
     """`policy.*`"""
 
@@ -1697,6 +1715,7 @@ class Api:
         self.event = EventMethods(call)
         self.extension = ExtensionMethods(call)
         self.host = HostMethods(call)
+        self.overview = OverviewMethods(call)
         self.policy = PolicyMethods(call)
         self.presence = PresenceMethods(call)
         self.session = SessionMethods(call)

@@ -29,6 +29,7 @@ from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.http import Routes
 from trunkline_gateway.hub import Hub
 from trunkline_gateway.listen import announced, tcp_socket, unix_socket
+from trunkline_gateway.overview import Overview
 from trunkline_gateway.presence import Presence
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.terminals import Terminals
@@ -102,6 +103,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
             directory=directory,
             boards=boards,
             hub=Hub(bus, directory, cursors),
+            overview=Overview(directory),
             cursors=cursors,
             tokens=tokens,
             devices=devices,

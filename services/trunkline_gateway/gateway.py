@@ -11,6 +11,7 @@ from trunkline_gateway.devices import Devices
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.extensions import Extensions
 from trunkline_gateway.hub import Hub
+from trunkline_gateway.overview import Overview
 from trunkline_gateway.peers import Peer
 from trunkline_gateway.presence import Presence, Seat
 from trunkline_gateway.roles import Principal
@@ -31,6 +32,7 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     directory: Directory
     boards: Boards
     hub: Hub
+    overview: Overview
     cursors: Cursors
     tokens: Tokens
     devices: Devices

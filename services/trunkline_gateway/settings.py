@@ -24,6 +24,8 @@ class GatewaySettings(Settings, frozen=True, kw_only=True):
     """The folder of a built app for browsers; the one in the package (`just web`) without it."""
     shells: bool = False
     """Whether owners may open a shell in the directory of any session."""
+    dashboards: dict[str, str] = {}
+    """Links of the overview, by what they are called (`{ Grafana = "https://grafana.example.org/d/trunkline" }`)."""
     acp: bool = False
     """Whether editors may connect at `/acp`, the Agent Client Protocol's WebSocket transport, which is a draft."""
     max_frame: int = 1024 * 1024

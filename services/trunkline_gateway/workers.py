@@ -45,12 +45,13 @@ class InstalledAdapter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A worker process: `started` is seconds since the epoch."""
+    """A worker process: `version` is Trunkline's, `started` seconds since the epoch."""
 
     worker: str
     host: str
     pid: int
     hostname: str | None = None
+    version: str | None = None
     started: float = 0.0
     sessions: int = 0
     busy: int = 0

@@ -9,7 +9,7 @@ from tests.integration.teams.stage import Lead
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_testkit.product import Product
 from trunkline_wire.asks import AskOption, PermissionRequested
-from trunkline_wire.blocks import TextBlock, Usage
+from trunkline_wire.blocks import Block, TextBlock, Usage
 from trunkline_wire.ids import ask_id, item_id
 from trunkline_wire.session import SessionUpdated
 from trunkline_wire.turn import MessageAssistant, MessageUser, TurnCompleted, TurnStarted
@@ -47,7 +47,7 @@ class Crew:
     async def work(self) -> None:
         """All that it does before a test begins."""
         lead = self.lead
-        prompt = [TextBlock(text="Rewrite the parser with a small crew.")]
+        prompt: list[Block] = [TextBlock(text="Rewrite the parser with a small crew.")]
         lead.writer.append(MessageUser(content=prompt), item=item_id(lead.session, "user", "1"))
         lead.writer.append(SessionUpdated(title="A new parser"))
         lead.writer.append(TurnStarted(number=1), turn="tur_" + "1" * 32)

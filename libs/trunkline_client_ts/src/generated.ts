@@ -4836,6 +4836,7 @@ export interface Params {
 "extension.list": ExtensionListParams
 "extension.page": ExtensionPageParams
 "host.directories": HostDirectoriesParams
+"overview.get": OverviewGetParams
 "policy.get": PolicyGetParams
 "policy.history": PolicyHistoryParams
 "policy.test": PolicyTestParams
@@ -5093,6 +5094,15 @@ extension: string
 export interface HostDirectoriesParams {
 directory: string
 host?: (string | null)
+}
+/**
+ * Sessions by status, open asks and the oldest, events a second, how far projections are behind the log, workers, spend
+ *     by agent and workspace, native messages that no adapter understood, and the dashboards that the settings name.
+ * 
+ *     `events.last` counts the events of each of the last 60 seconds. A projection is `behind` by that many events.
+ */
+export interface OverviewGetParams {
+
 }
 /**
  * The policy in force: its text, version and file, and its rules in the order in which they are tried.

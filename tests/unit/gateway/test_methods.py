@@ -34,6 +34,7 @@ RIGHTS: dict[str, tuple[Role, Limited]] = {
     "extension.list": ("viewer", "itself"),
     "extension.page": ("viewer", "never"),
     "host.directories": ("participant", "never"),
+    "overview.get": ("owner", "never"),
     "policy.get": ("approver", "never"),
     "policy.history": ("approver", "never"),
     "policy.test": ("approver", "never"),

@@ -1,6 +1,6 @@
 import { createEffect, createSignal, lazy, Match, on, onCleanup, Show, Suspense, Switch } from "solid-js";
 import { route, onLink } from "../route";
-import { hello, link, openAsks, say, signOut, toast, world } from "../store/world";
+import { hello, link, may, openAsks, say, signOut, toast, world } from "../store/world";
 import { ConnectionBar } from "./ConnectionBar";
 import { Dialog } from "./Dialog";
 import { Icon } from "./Icon";
@@ -13,6 +13,7 @@ import { announce } from "./announce";
 
 const Terminal = lazy(() => import("./Terminal").then(({ Terminal }) => ({ default: Terminal })));
 const Team = lazy(() => import("./Team").then(({ Team }) => ({ default: Team })));
+const Overview = lazy(() => import("./Overview").then(({ Overview }) => ({ default: Overview })));
 const TOAST_MS = 8_000;
 
 export function App() {
@@ -56,6 +57,11 @@ function Signed() {
         <SessionList current={sessionOf() ?? teamOf()} workspace={workspaceOf()} />
         <footer>
           <ConnectionBar />
+          <Show when={may("owner")}>
+            <a class="button quiet" href="/overview" aria-label="Overview" title="Overview" aria-current={page() === "overview" ? "page" : undefined}>
+              <Icon name="chart" />
+            </a>
+          </Show>
           <button type="button" class="quiet" onClick={() => void signOut()} aria-label="Sign out" title="Sign out">
             <Icon name="out" />
           </button>
@@ -82,6 +88,11 @@ function Signed() {
                 <Team id={id} />
               </Suspense>
             )}
+          </Match>
+          <Match when={page() === "overview"}>
+            <Suspense>
+              <Overview />
+            </Suspense>
           </Match>
           <Match when={page() === "asks"}>
             <Inbox />

@@ -3,6 +3,7 @@ import archive from "heroicons/24/outline/archive-box.svg?raw";
 import back from "heroicons/24/outline/arrow-left.svg?raw";
 import brain from "heroicons/24/outline/light-bulb.svg?raw";
 import bell from "heroicons/24/outline/bell.svg?raw";
+import chart from "heroicons/24/outline/chart-bar.svg?raw";
 import check from "heroicons/24/outline/check.svg?raw";
 import chevron from "heroicons/24/outline/chevron-right.svg?raw";
 import clip from "heroicons/24/outline/paper-clip.svg?raw";
@@ -30,7 +31,7 @@ import wrench from "heroicons/24/outline/wrench.svg?raw";
 import cross from "heroicons/24/outline/x-mark.svg?raw";
 
 const ICONS = {
-  ...{ adjustments, archive, back, bell, brain, check, chevron, clip, clock, cross, dots, down, edit, fetch, folder },
+  ...{ adjustments, archive, back, bell, brain, chart, check, chevron, clip, clock, cross, dots, down, edit, fetch, folder },
   ...{ inbox, list, out, plus, question, read, search, send, shield, stop, terminal, trash, users, warning, wrench },
 };
 
