@@ -31,7 +31,7 @@ from trunkline_wire.observed import HookSeen, Observation, make_observation
 log = logging.getLogger(__name__)
 
 Files = Literal["terminals", "always", "never"]
-"""Whose teams' files are observed: those of sessions in a terminal, everybody's, nobody's."""
+"""Whose teams' files are observed: those of sessions in a terminal or whose streams are silent about their teams, everybody's, nobody's."""
 
 WAITING: Final = 1000
 """Calls of hooks that may wait to be stored."""
@@ -55,7 +55,9 @@ class Owner(Protocol):
     def native_session(self) -> str | None: ...
 
     @property
-    def in_terminal(self) -> bool: ...
+    def team_in_files(self) -> bool: ...
+
+    async def team_changed(self) -> None: ...
 
     async def note_hook(self, hook: Hook) -> bool:
         """Writes it into the session's log; False where that takes no more."""
@@ -144,6 +146,7 @@ class HostObserver:
 
     async def _observe(self, adapter: TeamObserver) -> None:
         reader = adapter.team_files()
+        untold: set[str] = set()
         while True:
             if not self._observes:
                 await asyncio.sleep(EVERY_S)
@@ -157,19 +160,33 @@ class HostObserver:
                     while sights := await asyncio.to_thread(reader.look, self._leads):
                         for sight in sights:
                             await self._store(self._seen(sight), repeats=True)
+                        untold |= {sight.session for sight in sights}
+                    untold = await self._tell(untold)
                     await asyncio.to_thread(watch.follow, reader.directories)
                     if observes:
                         await _first(watch.changed.wait(), EVERY_S)
 
+    async def _tell(self, sessions: set[str]) -> set[str]:
+        """Members may ask by files what their lead's owner has to bring to somebody; those that can't read it now."""
+        failed: set[str] = set()
+        for session, owner in [*self._owners().items()]:
+            if session in sessions:
+                try:
+                    await owner.team_changed()
+                except TrunklineError as error:
+                    failed.add(session)
+                    log.warning("team_mail_unread", extra={"code": error.code, "error": error.message})
+        return failed
+
     @property
     def _observes(self) -> bool:
-        return self._files == "always" or any(owner.in_terminal for owner in self._owners().values())
+        return self._files == "always" or any(owner.team_in_files for owner in self._owners().values())
 
     def _leads(self, native: str | None, pid: int | None) -> str | None:
         """Whose team it is that is led by such a session, of such a process: ours by its id, "" for a stranger's, None: not to be told. Blocking."""
         session = self._session_of(_mark_of(pid), native)
         owner = self._owners().get(session) if session is not None else None
-        if owner is not None and (self._files == "always" or owner.in_terminal):
+        if owner is not None and (self._files == "always" or owner.team_in_files):
             return session
         return "" if self._files == "always" else None
 

@@ -32,6 +32,7 @@ from trunkline_agentkit.registry import load
 from trunkline_agentkit.running import Starter
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_agentkit.survivor import incarnation_of
+from trunkline_agentkit.team_files import UnseenTeam
 from trunkline_agentkit.terminal import TerminalHost
 from trunkline_bus import metrics
 from trunkline_bus.blobs import Blobs
@@ -142,10 +143,20 @@ class SessionOwner:
         return self._memory.session.native_session
 
     @property
-    def in_terminal(self) -> bool:
-        """Whether the session's agent runs in a terminal now."""
+    def team_in_files(self) -> bool:
+        """Whether files alone tell what members of its agent's team do: those of a terminal, or that its stream is silent about."""
         agent = self._life.agent
-        return agent is not None and isinstance(agent.session, Terminal)
+        if agent is None:
+            return False
+        return isinstance(agent.session, Terminal) or (
+            isinstance(agent.session, UnseenTeam) and agent.session.has_unseen_team
+        )
+
+    async def team_changed(self) -> None:
+        """The files of its agent's team are other than before. Raises TrunklineError `agent_failed` where they can't be read."""
+        agent = self._life.agent
+        if agent is not None and isinstance(agent.session, UnseenTeam) and agent.session.has_unseen_team:
+            await agent.session.team_changed()
 
     async def note_hook(self, hook: Hook) -> bool:
         """Writes the call of a hook into the log; False once the session's end is written. Raises TrunklineError with what stopped the writer."""

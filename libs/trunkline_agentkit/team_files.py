@@ -45,3 +45,18 @@ class TeamObserver(Protocol):
     """An adapter whose agents' teams can be seen so."""
 
     def team_files(self) -> TeamFiles: ...
+
+
+@runtime_checkable
+class UnseenTeam(Protocol):
+    """A session whose agent's members can work unseen by its own stream: their files tell of them."""
+
+    @property
+    def has_unseen_team(self) -> bool: ...
+
+    async def team_changed(self) -> None:
+        """The team's files are other than before: what its members ask there comes with `messages()`.
+
+        Raises TrunklineError `agent_failed` where they can't be read now.
+        """
+        ...

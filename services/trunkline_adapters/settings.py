@@ -24,7 +24,7 @@ class AdaptersSettings(Settings, frozen=True, kw_only=True):
     lease_ttl: float = 30.0
     """After so long without a sign of a session's owner another host may take it, if it is for any host; at most 30."""
     observe_files: Literal["terminals", "always", "never"] = "terminals"
-    """Whose teams' files are looked at: those of sessions in a terminal, everybody's on this host, nobody's."""
+    """Whose teams' files are looked at: those of sessions in a terminal or with silent teams, everybody's on this host, nobody's."""
     record_native: bool = False
     """Record what agents and worker say to each other in host/sessions/<session>/native.jsonl."""
 

@@ -10,7 +10,7 @@ import msgspec
 from trunkline_bus.connection import Bus
 from trunkline_bus.mirror import Mirror
 from trunkline_fold.asks import AskRecord
-from trunkline_fold.team import BoardTask, Team, TeamMember, TeamsState, decode_teams
+from trunkline_fold.team import BoardTask, Team, TeamMember, TeamRequest, TeamsState, decode_teams
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.ring import Frame
 from trunkline_gateway.roles import Scope
@@ -45,6 +45,11 @@ class Found(msgspec.Struct, frozen=True):
             if member.session == ask.session or (ask.session == self.lead and member.lane and member.lane == ask.lane):
                 return member.name
         return None
+
+    def requests(self, asks: list[AskRecord]) -> list[TeamRequest]:
+        """What members wait for that none of `asks` is: a permission that is asked on the bus is shown there."""
+        asking = {self.member_of(ask) for ask in asks if ask.status == "open"}
+        return [one for one in self.team.open.values() if one.kind != "permission" or one.member not in asking]
 
 
 class Boards:
@@ -157,7 +162,7 @@ def summary(found: Found, asks: list[AskRecord]) -> dict[str, Any]:
         "ended": team.ended,
         "members": {member.name: member.status for member in team.members.values()},
         "tasks": tasks,
-        "open_requests": len(team.open),
+        "open_requests": len(found.requests(asks)),
         "open_asks": sum(ask.status == "open" for ask in asks),
         "usage": team.usage,
     }

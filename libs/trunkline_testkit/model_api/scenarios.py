@@ -17,6 +17,7 @@
 | `SCENARIO=sub CHILD=…` | a subagent in the foreground with that prompt, which may hold directives itself |
 | `SCENARIO=bgtask CMD=…` | a command in the background; when the agent reports its end, the model says so |
 | `SCENARIO=tool TOOL=name INPUT={…}` | calls that tool; INPUT is JSON, or text for a tool that takes no JSON |
+| `SCENARIO=leave` | a member of a team agrees to the shutdown that it was asked for |
 | `SCENARIO=err500` (400, 401, 429, 529 …) | this error, every time |
 | `SCENARIO=once500` | this error the first time, then a text |
 | `SCENARIO=drop`, `SCENARIO=oncedrop` | the stream is cut in the middle |
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 GREETING = "Hello from the scripted model. This answer comes in several pieces, so that streaming shows."
 OPTIONS = ({"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cool"})
 PLAN = "# Plan\n1. do A\n2. do B"
+_SHUTDOWN = re.compile(r"shutdown-\d+@[\w.-]+")
 SHOWN = 400
 """Characters of a tool result that the model repeats."""
 
@@ -163,6 +165,11 @@ def _sub(conversation: Conversation) -> tuple[ToolUse, ...]:
     return _first(conversation, tools.delegate(conversation.directives.get("CHILD", "SAY=Everything is fine.")))
 
 
+def _leave(conversation: Conversation) -> tuple[ToolUse, ...]:
+    found = _SHUTDOWN.search(conversation.prompt)
+    return _first(conversation, tools.agreement(found[0])) if found else ()
+
+
 def _tool(conversation: Conversation) -> tuple[ToolUse, ...]:
     return _first(conversation, tools.Deed((conversation.directives.get("TOOL", "none"),), {}))
 
@@ -176,6 +183,7 @@ _CALLS: dict[str, Callable[[Conversation], tuple[ToolUse, ...]]] = {
     "question": _question,
     "plan": _plan,
     "sub": _sub,
+    "leave": _leave,
     "tool": _tool,
 }
 

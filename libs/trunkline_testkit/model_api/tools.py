@@ -107,6 +107,11 @@ def delegate(prompt: str) -> Deed:
     )
 
 
+def agreement(request: str) -> Deed:
+    message = {"type": "shutdown_response", "request_id": request, "approve": True}
+    return Deed(("SendMessage",), {"to": "team-lead", "message": message, "summary": "agreed"})
+
+
 def call(deed: Deed, offered: Sequence[Tool]) -> ToolUse:
     """The call of the first of the deed's tools that is on offer."""
     by_name = {tool.name: tool for tool in offered}

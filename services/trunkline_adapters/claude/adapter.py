@@ -11,6 +11,7 @@ import msgspec
 from trunkline_adapters.claude import history, hooks, launch
 from trunkline_adapters.claude.link import Link, SdkUrlLink, takes_any_host
 from trunkline_adapters.claude.session import ClaudeSession
+from trunkline_adapters.claude.team_mail import TeamMail
 from trunkline_adapters.claude.team_watch import ClaudeTeamFiles
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_agentkit import (
@@ -180,6 +181,7 @@ class ClaudeAdapter:
             translator,
             launch.initialize(start, old=takes_any_host(version)),
             list(files.values()),
+            mail=TeamMail(hooks.configuration(environment), link.pid),
             said=await link.said() if isinstance(link, AgentProcess) else (),
             survivor=start.survivor,
         )

@@ -18,12 +18,15 @@ from trunkline_adapters.claude.errors import SIGN_IN
 from trunkline_adapters.claude.link import Link
 from trunkline_adapters.claude.native import kind_of
 from trunkline_adapters.claude.state import fact
+from trunkline_adapters.claude.team_mail import TeamMail
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_agentkit import (
     AgentProcess,
     ConfigurableBase,
     Exit,
+    Fact,
     Native,
+    Out,
     Survivor,
     UserPrompt,
     decode_line,
@@ -34,7 +37,7 @@ from trunkline_agentkit.catching_up import CatchingUp
 from trunkline_agentkit.fields import Obj, obj, text
 from trunkline_agentkit.unread import Unread
 from trunkline_wire import TrunklineError
-from trunkline_wire.asks import AskDecided
+from trunkline_wire.asks import AskDecided, PermissionRequested, PlanProposed, QuestionAsked
 from trunkline_wire.blocks import Json
 from trunkline_wire.session import Thinking
 from trunkline_wire.turn import Delivery, MessageSystem
@@ -56,7 +59,7 @@ def prompt_uuid(command: str) -> str:
 
 
 class ClaudeSession(ConfigurableBase):
-    """Made by `ClaudeAdapter`; `open` before use. `files` are removed once the CLI has ended.
+    """Made by `ClaudeAdapter`; `open` before use. `files` are removed once the CLI has ended; `mail` is that of its team.
 
     `said` is what had passed before it was taken up with `survivor`; then it is open already.
     """
@@ -68,6 +71,7 @@ class ClaudeSession(ConfigurableBase):
         initialize: Obj,
         files: Sequence[Path] = (),
         *,
+        mail: TeamMail,
         said: Sequence[Said] = (),
         survivor: Survivor | None = None,
     ) -> None:
@@ -75,6 +79,7 @@ class ClaudeSession(ConfigurableBase):
         self._translator = translator
         self._initialize = initialize
         self._files = files
+        self._mail = mail
         self._control = Control(link, translator.sent)
         self._unread = Unread()
         self._said = said
@@ -172,16 +177,42 @@ class ClaudeSession(ConfigurableBase):
         waiting = self._translator.open_ask(ask)
         if waiting is None:
             raise TrunklineError("unknown_ask", f"the agent does not wait for {ask!r} any more")
-        await self._answer(replies.response(waiting.request_id, replies.decision(waiting, decision)))
+        answer = replies.response(waiting.request_id, replies.decision(waiting, decision))
+        if waiting.mailed:
+            await self._mail.answer(answer)
+            self._translator.sent(answer)
+        else:
+            await self._answer(answer)
+
+    @property
+    def has_unseen_team(self) -> bool:
+        return self._translator.makes_teams
+
+    async def team_changed(self) -> None:
+        native = self._translator.native_session
+        if native is None or not self.running:
+            return
+        out = self._translator.mailed(await self._mail.asked(native))
+        if new := [one for one in out if not self._told(one)]:
+            self._unread.keep(Native(raw=b"", out=new, kind="team_mail", ours=True))
+
+    def _told(self, out: Out) -> bool:
+        """Whether it is an ask that the log has from before we were taken up."""
+        if self._survivor is None or not isinstance(out, Fact):
+            return False
+        data = out.data
+        return isinstance(data, PermissionRequested | QuestionAsked | PlanProposed) and data.ask in self._survivor.asks
 
     async def pending(self) -> set[str] | None:
+        if self._translator.makes_teams:
+            await self.team_changed()
         again = {name: value for name, value in self._initialize.items() if name != "title"}
         try:
             await self._control.request(again)
         except TrunklineError as error:
-            # CLIs that know no second `initialize` can't say what they wait for.
+            # CLIs that know no second `initialize` can't say what they wait for; their teammates' mail does.
             if error.code == "agent_failed" and self._link.running:
-                return None
+                return self._translator.open_asks(mailed=True) or None
             raise
         return self._translator.open_asks()
 

@@ -59,6 +59,8 @@ class Ask:
     tool: str | None
     lane: str | None
     answered: bool = False
+    mailed: bool = False
+    """A teammate has asked it by mail: the CLI says nothing of it."""
 
 
 @dataclass

@@ -4,9 +4,12 @@ Its parts by family: `translate_session` (what the session is), `translate_turn`
 `translate_user`, `translate_tools`, `translate_asks`, `translate_system`. They share one `State`.
 """
 
+from collections.abc import Sequence
+
 from trunkline_adapters.claude.native import KNOWN, REPEATING, kind_of
 from trunkline_adapters.claude.state import Ask, State, fact
-from trunkline_adapters.claude.translate_asks import answered, cancelled, requested
+from trunkline_adapters.claude.team_mail import Mailed
+from trunkline_adapters.claude.translate_asks import answered, cancelled, mailed, requested
 from trunkline_adapters.claude.translate_session import asked, conversation_reset, replied
 from trunkline_adapters.claude.translate_stream import assistant, streamed
 from trunkline_adapters.claude.translate_system import auth_status, rate_limited, suggested, summarised, system
@@ -60,8 +63,22 @@ class ClaudeTranslator:
         """The ask of this id that the CLI still waits for."""
         return next((one for one in self._state.asks.values() if one.ask == ask and not one.answered), None)
 
-    def open_asks(self) -> set[str]:
-        return {one.ask for one in self._state.asks.values() if not one.answered}
+    def open_asks(self, *, mailed: bool = False) -> set[str]:
+        """Those that wait for an answer; those alone that were asked by mail."""
+        return {one.ask for one in self._state.asks.values() if not one.answered and (one.mailed or not mailed)}
+
+    @property
+    def makes_teams(self) -> bool:
+        """The CLI has teams that are made by a call: they work in its process, and its stream is silent about them."""
+        return "TeamCreate" in self._state.known.tools
+
+    @property
+    def native_session(self) -> str | None:
+        return self._state.known.native_session
+
+    def mailed(self, asked: Sequence[Mailed]) -> list[Out]:
+        """What teammates ask by mail at this moment, all of it."""
+        return mailed(self._state, asked)
 
     def _translate(self, message: Obj) -> list[Out] | None:
         state = self._state

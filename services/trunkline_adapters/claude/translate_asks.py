@@ -1,9 +1,11 @@
 """What the agent wants decided: permissions, questions, plans and forms, and how they are withdrawn."""
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from trunkline_adapters.claude.native import PLAN_TOOL, QUESTION_TOOL, kind_of
 from trunkline_adapters.claude.state import Ask, AskKind, State, fact
+from trunkline_adapters.claude.team_mail import Mailed
 from trunkline_adapters.claude.translate_tools import kind_of_tool, title_of
 from trunkline_agentkit.fields import Obj, as_obj, items, obj, objects, strings, text, truth
 from trunkline_agentkit.protocol import Out
@@ -199,6 +201,23 @@ def answered(state: State, response: Obj) -> None:
             state.turn.interrupted = True
 
 
+def mailed(state: State, asked: Sequence[Mailed]) -> list[Out]:
+    """Everything that teammates ask by mail at this moment: what is new, and what is settled without us."""
+    waiting = {one.request_id: one for one in asked}
+    out: list[Out] = []
+    for ask in [ask for ask in state.asks.values() if ask.mailed]:
+        told = waiting.get(ask.request_id)
+        if told is None or (told.answered and not ask.answered):
+            del state.asks[ask.request_id]
+            if not ask.answered:
+                out.append(_withdrawn(state, ask, "cancelled" if told is None else "answered_elsewhere"))
+    for one in asked:
+        if not one.answered and one.request_id not in state.asks:
+            out += _can_use_tool(state, one.request_id, one.request)
+            state.asks[one.request_id].mailed = True
+    return out
+
+
 def cancelled(state: State, message: Obj) -> list[Out]:
     """`control_cancel_request`: the agent no longer waits, be it that we have answered or not."""
     ask = state.asks.pop(text(message, "request_id") or "", None)
@@ -217,7 +236,11 @@ def forget_tool(state: State, tool: str) -> list[Out]:
 
 def withdraw_main(state: State) -> list[Out]:
     """A turn has ended: nobody waits any more for what the main lane has asked."""
-    done = [ask for ask in state.asks.values() if ask.lane is None and (ask.kind != "form" or ask.answered)]
+    done = [
+        ask
+        for ask in state.asks.values()
+        if ask.lane is None and not ask.mailed and (ask.kind != "form" or ask.answered)
+    ]
     for ask in done:
         del state.asks[ask.request_id]
     return [_withdrawn(state, ask, "cancelled") for ask in done if not ask.answered]
@@ -229,7 +252,7 @@ def reconcile(state: State, reply: Obj) -> list[Out]:
         return []
     listed = objects(reply, "pending_permission_requests")
     ids = {text(one, "request_id") for one in listed}
-    gone = [ask for ask in state.asks.values() if ask.request_id not in ids and ask.kind != "form"]
+    gone = [ask for ask in state.asks.values() if ask.request_id not in ids and ask.kind != "form" and not ask.mailed]
     out: list[Out] = []
     for ask in gone:
         del state.asks[ask.request_id]

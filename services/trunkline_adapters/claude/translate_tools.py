@@ -91,6 +91,8 @@ def completed(state: State, message: Obj, block: Obj, lane: str | None) -> list[
     structured = message.get("tool_use_result")
     details = as_obj(structured)
     said = result_text(block.get("content"))
+    if text(details, "status") == "teammate_spawned" and (mate := text(details, "teammate_id")) is not None:
+        state.lanes[mate] = native
     status = _status(state, message, block, native, said)
     exit_code = _exit_code(name, details, said, status)
     if status == "completed":

@@ -42,10 +42,11 @@ async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any
         asks = sight.asks(params.session)
         return page_of("asks", [ask for ask in asks if params.status in ("all", ask.status)], params)
     found = gateway.boards.find(gateway.directory, caller.principal.scope, params.team)
-    asks = [ask for ask in team_asks(found, sight) if params.status in ("all", ask.status)]
+    known = team_asks(found, sight)
+    asks = [ask for ask in known if params.status in ("all", ask.status)]
     return page_of("asks", [ask for ask in asks if params.session in (None, ask.session)], params) | {
         "members": {ask.ask: found.member_of(ask) for ask in asks},
-        "requests": list(found.team.open.values()),
+        "requests": found.requests(known),
     }
 
 

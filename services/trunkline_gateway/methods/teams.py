@@ -54,7 +54,7 @@ async def get(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
         "role": team.role,
         "members": [shown(member) for member in team.members.values()],
         "tasks": [shown(task) for task in team.tasks.values()],
-        "requests": list(team.open.values()),
+        "requests": found.requests(asks),
         "answered": list(team.answered.values()),
         "asks": [ask for ask in asks if ask.status == "open"],
         "asking": {ask.ask: found.member_of(ask) for ask in asks if ask.status == "open"},

@@ -20,7 +20,7 @@ from trunkline_agentkit.observing import HostObserver
 from trunkline_agentkit.registry import load
 from trunkline_bus.connection import Bus
 from trunkline_testkit import eventually
-from trunkline_wire import encode, subjects
+from trunkline_wire import TrunklineError, encode, subjects
 from trunkline_wire.ids import new_session_id
 from trunkline_wire.observed import Observation, decode_observation
 
@@ -193,10 +193,16 @@ async def test_a_teams_files_are_observed_where_that_is_switched_on(
 
 
 class Here:
-    """The owner of a session in a terminal."""
+    """The owner of a session whose team stands in files alone. `told`: how often it heard that they have changed."""
 
     native_session = "native-1"
-    in_terminal = True
+    team_in_files = True
+    told = 0
+
+    async def team_changed(self) -> None:
+        self.told += 1
+        if self.told == 1:
+            raise TrunklineError("agent_failed", "half written")
 
     async def note_hook(self, hook: Hook) -> bool:
         del hook
@@ -216,8 +222,9 @@ async def test_the_end_of_a_team_is_seen_though_its_session_has_ended(
     running = asyncio.create_task(observer.run())
     try:
         await eventually(lambda: _count(bus, 1))
+        await eventually(lambda: owner.told == 2)  # what could not be read is read again, though nothing is new
         (folder / "config.json").unlink()
-        owner.in_terminal = False
+        owner.team_in_files = False
         await eventually(lambda: _count(bus, 2))
     finally:
         running.cancel()

@@ -112,3 +112,11 @@ def test_side_requests_are_answered_harmlessly() -> None:
     assert minimal({"type": "array"}) == []
     assert minimal({"type": "integer"}) == 0
     assert minimal({"enum": ["low", "high"]}) == "low"
+
+
+def test_a_member_agrees_to_be_shut_down() -> None:
+    said = '{"type":"shutdown_request","requestId":"shutdown-1795946326710@ann","reason":"thanks SCENARIO=leave now"}'
+    message = {"type": "shutdown_response", "request_id": "shutdown-1795946326710@ann", "approve": True}
+    ((name, given),) = calls(reply(ask(f"<teammate-message>\n{said}\n</teammate-message>")))
+    assert (name, given["to"], given["message"]) == ("SendMessage", "team-lead", message)
+    assert calls(reply(ask("SCENARIO=leave"))) == []
