@@ -3,9 +3,12 @@
 # fmt: off
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from trunkline_wire.ids import new_command_id, new_session_id
+
+if TYPE_CHECKING:
+    from trunkline_client import results
 
 WITHIN = 60.0
 """Seconds that a method may take to answer."""
@@ -28,7 +31,7 @@ class AdapterMethods(_Methods):
         limit: int | None = None,
         offset: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.AdapterPage":
         """The adapters, with the hosts that have each.
 
         Needs the role `viewer`.
@@ -83,7 +86,7 @@ class AskMethods(_Methods):
         signature: Mapping[str, Any] | None = None,
         id: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Answered":
         """Decide an ask. The same `id` again gets the same outcome; who is too late learns what was decided.
 
         Needs the role `approver`.
@@ -120,7 +123,7 @@ class AskMethods(_Methods):
         dry_run: bool | None = None,
         id: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.AnsweredMany":
         """Allow or deny many asks at once, each by itself: `asks` says of every one what became of it, or …
 
         Needs the role `approver`.
@@ -154,7 +157,7 @@ class AskMethods(_Methods):
         limit: int | None = None,
         cursor: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.AskStories":
         """Asks with all that became of them, the latest first; `cursor` is where the next page goes on, null …
 
         Needs the role `viewer`.
@@ -181,7 +184,7 @@ class AskMethods(_Methods):
         lasts: float | None = None,
         session: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.AskLink":
         """A code that decides an ask, once; `path` is where a browser opens it, behind the gateway's URL.
 
         Needs the role `approver`.
@@ -205,7 +208,7 @@ class AskMethods(_Methods):
         team: str | None = None,
         status: Literal["all", "decided", "expired", "lost", "open", "withdrawn"] | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.AskPage":
         """The asks of one session, of a team (its lead and its members) or of all, in the order in which …
 
         Needs the role `viewer`.
@@ -224,7 +227,7 @@ class AskMethods(_Methods):
         self,
         *,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Nonce":
         """For one signed answer: a nonce, the server's time, how many seconds both are good for, and the …
 
         Needs the role `approver`.
@@ -241,7 +244,7 @@ class AskMethods(_Methods):
         rule: str,
         id: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.RuleRevoked":
         """Take a rule of the session back: what it allowed is asked about again. The same `id` again gets …
 
         Needs the role `approver`.
@@ -259,7 +262,7 @@ class AskMethods(_Methods):
         *,
         session: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.SessionRules":
         """The session's own rules, which people made by allowing something for good, those that were revoked …
 
         Needs the role `viewer`.
@@ -280,7 +283,7 @@ class BlobMethods(_Methods):
         sha256: str,
         after: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.BlobPart":
         """A part of a large value: base64 in `data`, `size` of the whole in bytes, and `next` to ask for the …
 
         Needs the role `viewer`.
@@ -302,7 +305,7 @@ class DeviceMethods(_Methods):
         limit: int | None = None,
         offset: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.DevicePage":
         """The caller's devices; an owner sees everybody's.
 
         Needs the role `viewer`.
@@ -320,7 +323,7 @@ class DeviceMethods(_Methods):
         name: str,
         key: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Device":
         """Register a device of the caller, with a `key` that it made: base64 of 32 random bytes.
 
         Needs the role `viewer`.
@@ -338,7 +341,7 @@ class DeviceMethods(_Methods):
         id: str,
         name: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Device":
         """Give a device of the caller another name.
 
         Needs the role `viewer`.
@@ -355,7 +358,7 @@ class DeviceMethods(_Methods):
         *,
         id: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.DeviceRevoked":
         """End a device of the caller: its key counts no more, and what it signed in with is revoked.
 
         Needs the role `viewer`.
@@ -380,7 +383,7 @@ class EventMethods(_Methods):
         wait: float | None = None,
         routed: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.EventsSince":
         """The facts above the cursor `after`, and the cursor to go on from; without `after` only the cursor …
 
         Needs the role `viewer`.
@@ -404,7 +407,7 @@ class ExtensionMethods(_Methods):
         self,
         *,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.OwnConfig":
         """The table `[extensions.<name>]` of this host's `trunkline.toml`, for that extension alone.
 
         Needs the role `viewer`.
@@ -420,7 +423,7 @@ class ExtensionMethods(_Methods):
         cursor: str,
         error: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Buried":
         """Note that the event at a cursor of `event.list` could not be delivered, for people to find.
 
         Needs the role `viewer`.
@@ -440,7 +443,7 @@ class ExtensionMethods(_Methods):
         data: Mapping[str, Any] | None = None,
         id: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Emitted":
         """Write the event `ext.<name>.<kind>` into a session's history; the same `id` again, at once, is the …
 
         Needs the role `viewer`.
@@ -460,7 +463,7 @@ class ExtensionMethods(_Methods):
         limit: int | None = None,
         offset: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.ExtensionPage":
         """The extensions that answer: their methods, what of them was refused and why, and their own …
 
         Needs the role `viewer`.
@@ -477,7 +480,7 @@ class ExtensionMethods(_Methods):
         *,
         extension: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.PagesTicket":
         """Where the caller finds an extension's pages for the next hour: `path`, which is a secret, and what …
 
         Needs the role `viewer`.
@@ -498,7 +501,7 @@ class HostMethods(_Methods):
         directory: str,
         host: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Directories":
         """The directories in one of a host's, to choose from; `~` is the home of its worker's user.
 
         Needs the role `participant`.
@@ -536,7 +539,7 @@ class PolicyMethods(_Methods):
         self,
         *,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.PolicyNow":
         """The policy in force: its text, version and file, and its rules in the order in which they are tried.
 
         Needs the role `approver`.
@@ -552,7 +555,7 @@ class PolicyMethods(_Methods):
         limit: int | None = None,
         before: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.PolicyVersions":
         """The versions in the log, the latest first, with their texts; `next` is `before` of the next page.
 
         Needs the role `approver`.
@@ -573,7 +576,7 @@ class PolicyMethods(_Methods):
         since: str | None = None,
         policy: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.PolicyTest":
         """Which rule would win, and why those before it would not; nothing is decided.
 
         Needs the role `approver`.
@@ -597,7 +600,7 @@ class PresenceMethods(_Methods):
         *,
         session: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.WhoWatches":
         """Who watches a session, or each one where somebody is. A subscription with `presence` hears of …
 
         Needs the role `viewer`.
@@ -614,7 +617,7 @@ class PresenceMethods(_Methods):
         session: str,
         typing: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.OfSession":
         """Say that somebody types a prompt, again every few seconds while it goes on; WebSocket only.
 
         Needs the role `participant`.
@@ -637,7 +640,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Put the session out of the way; nothing of it is lost.
 
         Needs the role `participant`.
@@ -658,7 +661,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """End the session's agent and close the session; `resume` reopens it.
 
         Needs the role `participant`.
@@ -682,7 +685,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Send a command of any verb. With `wait` the answer has its `outcome` too.
 
         Needs the role `participant`.
@@ -706,7 +709,7 @@ class SessionMethods(_Methods):
         wait: bool | None = None,
         instructions: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Have the agent summarize the conversation, to make room in its context.
 
         Needs the role `participant`.
@@ -731,7 +734,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Configured":
         """How a session is set, and what it may be set to. With values it sets them, each by the command for …
 
         Needs the role `viewer`.
@@ -788,7 +791,7 @@ class SessionMethods(_Methods):
         at: str | None = None,
         prompt: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Forked":
         """A new session with this one's history, or with what came before the prompt `at`. Its id is `new`, …
 
         Needs the role `participant`.
@@ -810,7 +813,7 @@ class SessionMethods(_Methods):
         session: str,
         messages: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.SessionNow":
         """A session as of the log's end: its state, its asks, the latest messages as events, and what is …
 
         Needs the role `viewer`.
@@ -831,7 +834,7 @@ class SessionMethods(_Methods):
         wait: bool | None = None,
         interrupt: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Go on in the agent's own terminal, or take the session back from there.
 
         Needs the role `approver`.
@@ -855,8 +858,8 @@ class SessionMethods(_Methods):
         limit: int | None = None,
         join: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
-        """Events in order: the latest ones, or those just `before` or just `after` the cursor of an event.
+    ) -> "results.HistoryPage":
+        """HistoryPage in order: the latest ones, or those just `before` or just `after` the cursor of an …
 
         Needs the role `viewer`.
         """
@@ -875,7 +878,7 @@ class SessionMethods(_Methods):
         *,
         session: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.SessionInfo":
         """What a session is and can do, without what was said in it, and who watches it now.
 
         Needs the role `viewer`.
@@ -895,7 +898,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Stop the named turn, or the one that is open.
 
         Needs the role `participant`.
@@ -918,7 +921,7 @@ class SessionMethods(_Methods):
         wait: bool | None = None,
         reason: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """End the session's agent whatever its owner does: its process group is killed, the session is closed.
 
         Needs the role `owner`.
@@ -947,7 +950,7 @@ class SessionMethods(_Methods):
         open: bool | None = None,
         archived: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.SessionPage":
         """The sessions, the one with the latest event first; all the filters that are given must match.
 
         Needs the role `viewer`.
@@ -977,7 +980,7 @@ class SessionMethods(_Methods):
         wait: bool | None = None,
         params: Mapping[str, Any] | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """A request in the agent's own protocol.
 
         Needs the role `owner`.
@@ -1002,7 +1005,7 @@ class SessionMethods(_Methods):
         delivery: Literal["auto", "queue", "steer"] | None = None,
         route: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Send a user message. Returns when it is in the log of commands; the same `id` again is the same …
 
         Needs the role `participant`.
@@ -1026,7 +1029,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Give the session another title.
 
         Needs the role `participant`.
@@ -1047,7 +1050,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Leave the agent's conversation behind: the next prompt begins a new one, in the same session and …
 
         Needs the role `participant`.
@@ -1067,7 +1070,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Reopen a closed session.
 
         Needs the role `participant`.
@@ -1089,7 +1092,7 @@ class SessionMethods(_Methods):
         wait: bool | None = None,
         dry_run: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Put files back to the state before a user message.
 
         Needs the role `participant`.
@@ -1113,7 +1116,7 @@ class SessionMethods(_Methods):
         wait: bool | None = None,
         arguments: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Run one of the agent's own slash commands.
 
         Needs the role `participant`.
@@ -1136,7 +1139,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Change the agent's mode; `session.get` names those that there are.
 
         Needs the role `approver`.
@@ -1158,7 +1161,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Use another model from the next turn on; `session.get` names those that there are.
 
         Needs the role `participant`.
@@ -1180,7 +1183,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """How much the model may think before it answers.
 
         Needs the role `participant`.
@@ -1201,7 +1204,7 @@ class SessionMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """Bring an archived session back.
 
         Needs the role `participant`.
@@ -1227,7 +1230,7 @@ class SignInMethods(_Methods):
         workspaces: Sequence[str] | None = None,
         lasts: float | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.SignInLink":
         """A code that signs a browser in, once, within a few minutes; `path` is where to open it, behind the …
 
         Needs the role `owner`.
@@ -1251,7 +1254,7 @@ class TeamMethods(_Methods):
         *,
         team: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.TeamBoard":
         """The tasks by what can be done with them: `ready`, `blocked` by others (`waits_for`), …
 
         Needs the role `viewer`.
@@ -1267,7 +1270,7 @@ class TeamMethods(_Methods):
         *,
         team: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.TeamNow":
         """A team with its members, tasks, open and answered requests, and the open asks of all its members.
 
         Needs the role `viewer`.
@@ -1286,7 +1289,7 @@ class TeamMethods(_Methods):
         session: str | None = None,
         status: Literal["all", "ended", "live"] | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.TeamPage":
         """The teams, the one that changed last first; `session` is the lead's or a member's.
 
         Needs the role `viewer`.
@@ -1308,7 +1311,7 @@ class TeamMethods(_Methods):
         before: str | None = None,
         limit: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.MessagePage":
         """What the members say to each other, the newest last; of one `member` what it said or was told, …
 
         Needs the role `viewer`.
@@ -1330,7 +1333,7 @@ class TeamMethods(_Methods):
         id: str | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.ShutdownAsked":
         """Ask the lead to shut its team down: a prompt that says that it is a request. It may refuse; the …
 
         Needs the role `participant`.
@@ -1349,7 +1352,7 @@ class TeamMethods(_Methods):
         *,
         team: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.TeamUsage":
         """Tokens and cost (USD) by member, and of all of them; the lead's session by itself, for it may …
 
         Needs the role `viewer`.
@@ -1369,7 +1372,7 @@ class TerminalMethods(_Methods):
         *,
         session: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.CommandSent":
         """End the terminal's program and close its session; `resume` reopens it.
 
         Needs the role `participant`.
@@ -1387,7 +1390,7 @@ class TerminalMethods(_Methods):
         viewer: str,
         text: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Typist":
         """Type. `terminal_taken` for anybody but the one who has taken the terminal.
 
         Needs the role `participant`.
@@ -1406,7 +1409,7 @@ class TerminalMethods(_Methods):
         limit: int | None = None,
         offset: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.TerminalPage":
         """The sessions with an open terminal, the one with the latest event first.
 
         Needs the role `viewer`.
@@ -1423,7 +1426,7 @@ class TerminalMethods(_Methods):
         *,
         session: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Opened":
         """Start a session's program in its terminal, if it does not run yet; who is there already changes …
 
         Needs the role `participant`.
@@ -1440,7 +1443,7 @@ class TerminalMethods(_Methods):
         session: str,
         viewer: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Typist":
         """Give the keyboard up.
 
         Needs the role `participant`.
@@ -1460,7 +1463,7 @@ class TerminalMethods(_Methods):
         columns: int,
         rows: int,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Typist":
         """Set the terminal's size, which is the business of whoever types there.
 
         Needs the role `participant`.
@@ -1480,7 +1483,7 @@ class TerminalMethods(_Methods):
         session: str,
         history: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Painted":
         """The screen as it is: what a terminal has to print to look like it (base64), after `history` lines …
 
         Needs the role `viewer`.
@@ -1498,7 +1501,7 @@ class TerminalMethods(_Methods):
         session: str,
         id: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.ShellOpened":
         """Open a shell in a session's directory: a session of its own. Off unless the setting `shells` is on.
 
         Needs the role `owner`.
@@ -1517,7 +1520,7 @@ class TerminalMethods(_Methods):
         viewer: str | None = None,
         force: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Taken":
         """Become the one who types; `force` takes the keyboard from whoever has it. It is given up after a …
 
         Needs the role `participant`.
@@ -1544,7 +1547,7 @@ class TokenMethods(_Methods):
         lasts: float | None = None,
         label: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.NewToken":
         """A new token for `actor`, limited to `sessions` and `workspaces` if any are named; it is shown only …
 
         Needs the role `owner`.
@@ -1566,7 +1569,7 @@ class TokenMethods(_Methods):
         limit: int | None = None,
         offset: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.TokenPage":
         """The tokens that are valid, without what would let one use them.
 
         Needs the role `owner`.
@@ -1583,7 +1586,7 @@ class TokenMethods(_Methods):
         *,
         id: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Revoked":
         """End a token, and every connection that was opened with it, at all gateways.
 
         Needs the role `owner`.
@@ -1606,7 +1609,7 @@ class UsageMethods(_Methods):
         workspace: str | None = None,
         limit: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.UsageSums":
         """Tokens, cost (USD) and turns, in all and by session, workspace, agent, model or host; the most …
 
         Needs the role `viewer`.
@@ -1630,7 +1633,7 @@ class WorkerMethods(_Methods):
         limit: int | None = None,
         offset: int | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.WorkerPage":
         """The living workers, with the adapters of each.
 
         Needs the role `viewer`.
@@ -1651,7 +1654,7 @@ class WorkspaceMethods(_Methods):
         *,
         workspace: str,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.WorkspaceNow":
         """A directory with its latest sessions.
 
         Needs the role `viewer`.
@@ -1668,7 +1671,7 @@ class WorkspaceMethods(_Methods):
         directory: str,
         host: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.WorkspaceFound":
         """The workspace of a directory, whether it has sessions or not, with its latest ones.
 
         Needs the role `participant`.
@@ -1688,7 +1691,7 @@ class WorkspaceMethods(_Methods):
         host: str | None = None,
         search: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.WorkspacePage":
         """The directories that have sessions, the one with the latest event first; `search` is looked for in …
 
         Needs the role `viewer`.

@@ -17,6 +17,11 @@ function plain(schema) {
   for (const word of ["properties", "$defs"]) if (schema[word]) made[word] = each(schema[word]);
   for (const word of ["anyOf", "oneOf", "prefixItems"]) if (schema[word]) made[word] = schema[word].map(plain);
   for (const word of ["items", "additionalProperties"]) if (typeof schema[word] === "object") made[word] = plain(schema[word]);
+  // It knows tuples by their older name.
+  if (made.prefixItems) {
+    made.items = made.prefixItems;
+    delete made.prefixItems;
+  }
   if (schema.properties) made.additionalProperties ??= false;
   return made;
 }

@@ -4,18 +4,17 @@ from typing import Any, cast
 
 import msgspec
 
-from trunkline_fold.asks import PermissionAsk, PlanAsk, QuestionAsk
+from trunkline_fold.asks import Ask
 from trunkline_wire import TrunklineError
 from trunkline_wire.asks import AskOption, PermissionRequested, PlanProposed, QuestionAsked
 
 Asked = PermissionRequested | QuestionAsked | PlanProposed
-Ask = PermissionAsk | QuestionAsk | PlanAsk
 
 
 def decode_ask(value: Any) -> Ask:
     """An ask of the gateway. Raises `bad_event` for a form that this version can't read."""
     try:
-        return msgspec.convert(value, cast("type[Ask]", PermissionAsk | QuestionAsk | PlanAsk))
+        return msgspec.convert(value, cast("type[Ask]", Ask))
     except msgspec.ValidationError as error:
         raise TrunklineError("bad_event", f"the gateway sent an ask that this version can't read: {error}") from error
 

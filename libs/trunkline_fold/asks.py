@@ -125,6 +125,10 @@ class PlanAsk(AskRecord, frozen=True, kw_only=True, omit_defaults=True, tag="pla
     requested: PlanProposed
 
 
+Ask = PermissionAsk | QuestionAsk | PlanAsk
+"""A record of one of the three kinds."""
+
+
 class AsksState(msgspec.Struct, frozen=True, kw_only=True):
     """One session's asks by id.
 
@@ -134,7 +138,7 @@ class AsksState(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     sequence: int = 0
-    asks: dict[str, PermissionAsk | QuestionAsk | PlanAsk] = {}
+    asks: dict[str, Ask] = {}
     ended: list[str] = []
     """Ids of ended asks, in order of their ends; the oldest are forgotten beyond MAX_ENDED."""
     permission_seq: int = 0

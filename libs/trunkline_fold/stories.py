@@ -21,6 +21,7 @@ from trunkline_wire.asks import (
     QuestionAsked,
     Signature,
 )
+from trunkline_wire.blocks import Json
 from trunkline_wire.events import Source
 
 
@@ -59,7 +60,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: AskStatus
     sequence: int
     asked: str
-    requested: Data
+    requested: Json
     lane: str | None = None
     turn: str | None = None
     routed: Routed | None = None

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from trunkline_fold.asks import AskRecord
+from trunkline_fold.asks import Ask
 from trunkline_wire import Answer, TrunklineError
 from trunkline_wire.asks import PermissionRequested, PlanProposed, Question, QuestionAsked
 
 
-def check_answer(ask: AskRecord, answer: Answer) -> None:
+def check_answer(ask: Ask, answer: Answer) -> None:
     """Raises TrunklineError `bad_answer` saying what does not fit; the ask stays open then."""
     requested = ask.requested
     match requested:

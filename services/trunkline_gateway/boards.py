@@ -3,23 +3,26 @@
 import asyncio
 import logging
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final, TypedDict, TypeVar, cast
 
 import msgspec
 
 from trunkline_bus.connection import Bus
 from trunkline_bus.mirror import Mirror
-from trunkline_fold.asks import AskRecord
+from trunkline_fold.asks import Ask
 from trunkline_fold.team import BoardTask, Team, TeamMember, TeamRequest, TeamsState, decode_teams
+from trunkline_fold.team.board import MemberStatus
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.ring import Frame
 from trunkline_gateway.roles import Scope
 from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError, subjects
+from trunkline_wire.blocks import Usage
 
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
+P = TypeVar("P", TeamMember, BoardTask)
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -39,14 +42,14 @@ class Found(msgspec.Struct, frozen=True):
         own = [member.session for member in self.team.members.values() if member.session is not None]
         return list(dict.fromkeys([self.lead, *own]))
 
-    def member_of(self, ask: AskRecord) -> str | None:
+    def member_of(self, ask: Ask) -> str | None:
         """The member that asks; None for the lead, and for who has no name."""
         for member in self.team.members.values():
             if member.session == ask.session or (ask.session == self.lead and member.lane and member.lane == ask.lane):
                 return member.name
         return None
 
-    def requests(self, asks: list[AskRecord]) -> list[TeamRequest]:
+    def requests(self, asks: list[Ask]) -> list[TeamRequest]:
         """What members wait for that none of `asks` is: a permission that is asked on the bus is shown there."""
         asking = {self.member_of(ask) for ask in asks if ask.status == "open"}
         return [one for one in self.team.open.values() if one.kind != "permission" or one.member not in asking]
@@ -130,27 +133,56 @@ class TeamSight(Sight):
         return self.holds(frame.session)
 
 
-def team_asks(found: Found, sight: Sight) -> list[AskRecord]:
+def team_asks(found: Found, sight: Sight) -> list[Ask]:
     """The asks of the lead and of all members, in the order in which they came."""
     asks = [ask for session in found.sessions for ask in sight.asks(session)]
     return sorted(asks, key=_sequence)
 
 
-def _sequence(ask: AskRecord) -> int:
+def _sequence(ask: Ask) -> int:
     return ask.sequence
 
 
-def shown(part: TeamMember | BoardTask) -> dict[str, Any]:
-    """A member or a task, its status always among its fields."""
-    return {"status": part.status, **msgspec.to_builtins(part)}
+class TeamAbout(TypedDict):
+    """A team, and how much of it waits for people."""
+
+    id: str
+    team: str
+    lead: str
+    description: str | None
+    created: str
+    updated: str
+    ended: str | None
+    open_requests: int
+    open_asks: int
+    usage: Usage
 
 
-def summary(found: Found, asks: list[AskRecord]) -> dict[str, Any]:
+class TeamSummary(TeamAbout):
+    """What a list shows of it: the status of each member, and how many tasks there are of each status."""
+
+    members: dict[str, MemberStatus]
+    tasks: dict[str, int]
+
+
+def shown(part: P) -> P:
+    """A member or a task as it is told: its status always among its fields."""
+    return cast("P", {"status": part.status, **msgspec.to_builtins(part)})
+
+
+def summary(found: Found, asks: list[Ask]) -> TeamSummary:
     """What a list shows of a team."""
     team = found.team
+    members: dict[str, MemberStatus] = {member.name: member.status for member in team.members.values()}
     tasks: dict[str, int] = {}
     for task in team.tasks.values():
         tasks[task.status] = tasks.get(task.status, 0) + 1
+    return {**about(found, asks), "members": members, "tasks": tasks}
+
+
+def about(found: Found, asks: list[Ask]) -> TeamAbout:
+    """What is told of a team in any case."""
+    team = found.team
     return {
         "id": found.id,
         "team": team.name,
@@ -160,8 +192,6 @@ def summary(found: Found, asks: list[AskRecord]) -> dict[str, Any]:
         "created": team.created,
         "updated": team.updated,
         "ended": team.ended,
-        "members": {member.name: member.status for member in team.members.values()},
-        "tasks": tasks,
         "open_requests": len(found.requests(asks)),
         "open_asks": sum(ask.status == "open" for ask in asks),
         "usage": team.usage,

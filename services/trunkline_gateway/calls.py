@@ -46,6 +46,7 @@ def _method(offer: Offer) -> Method:
         name=offer.name,
         role=offer.role,
         params=dict[str, Any],
+        result=Any,
         handler=handler,
         acts_as_person=offer.role in {"approver", "owner"},
         limited=offer.limited,

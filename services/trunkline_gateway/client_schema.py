@@ -1,11 +1,11 @@
 """`python -m trunkline_gateway.client_schema` prints, as one JSON Schema, what the TypeScript client's types are made from."""
 
 import json
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
-from trunkline_fold.asks import PermissionAsk, PlanAsk, QuestionAsk
+from trunkline_fold.asks import Ask
 from trunkline_fold.state import SessionState
 from trunkline_gateway.blocks import OpenBlock
 from trunkline_gateway.client_source import minted
@@ -20,22 +20,26 @@ _REF: Final = "#/$defs/{name}"
 
 
 def document() -> Schema:
-    """Parameters by method, every event, and what snapshots have; `x-` is what programs need as values."""
+    """Parameters and results by method, every event, and what snapshots have; `x-` is what programs need as values."""
     kinds: dict[str, Any] = {name: ALL[name].params for name in sorted(ALL)}
+    results = [ALL[name].result for name in kinds]
     events = event_envelopes(CATALOGUE.values())
-    others = (Subscribe, ErrorInfo, SessionState, OpenBlock, PermissionAsk | QuestionAsk | PlanAsk)
-    every = (*kinds.values(), *events, *others)
+    others = (Subscribe, ErrorInfo, SessionState, OpenBlock, Ask)
+    every = (*kinds.values(), *results, *events, *others)
     refs, _ = msgspec.json.schema_components(every, ref_template=_REF)
     known = components(every, template=_REF)
     named = {name: _named(known, ref, ALL[name]) for name, ref in zip(kinds, refs, strict=False)}
-    told = refs[len(kinds) : -len(others)]
+    answered = dict(zip(kinds, refs[len(kinds) :], strict=False))
+    told = refs[2 * len(kinds) : -len(others)]
     subscribe, error, state, block, ask = refs[-len(others) :]
     known["Ask"] = {"title": "Ask", **ask}
+    known["KnownEvent"] = {"title": "KnownEvent", "oneOf": told}
     known["Snapshot"] = _object("Snapshot", _snapshot(state, block), ["asks", "blocks"])
     properties = {
         "params": _object("Params", named),
+        "results": _object("Results", answered),
         "subscribe": subscribe,
-        "event": {"title": "KnownEvent", "oneOf": told},
+        "event": {"$ref": _REF.format(name="KnownEvent")},
         "snapshot": {"$ref": _REF.format(name="Snapshot")},
         "error": error,
         "code": {"title": "ErrorCode", "enum": sorted(ERRORS)},
@@ -43,7 +47,7 @@ def document() -> Schema:
     return {
         "$schema": DIALECT,
         **_object("Schema", properties),
-        "$defs": known,
+        "$defs": {name: _referring(schema) for name, schema in known.items()},
         "x-events": sorted(CATALOGUE),
         "x-minted": {name: field for name in kinds if (field := minted(ALL[name])) is not None},
     }
@@ -63,6 +67,15 @@ def _snapshot(state: Schema, block: Schema) -> Schema:
 def _object(title: str, properties: Schema, required: list[str] | None = None) -> Schema:
     needed = list(properties) if required is None else required
     return {"title": title, "type": "object", "properties": properties, "required": needed}
+
+
+def _referring(schema: Any) -> Any:
+    """Stored events stand in results as their title alone."""
+    if schema == {"title": "KnownEvent"}:
+        return {"$ref": _REF.format(name="KnownEvent")}
+    if isinstance(schema, dict):
+        return {name: _referring(one) for name, one in cast("Schema", schema).items()}
+    return [_referring(one) for one in cast("list[Any]", schema)] if isinstance(schema, list) else schema
 
 
 def _named(known: Schema, ref: Schema, method: Method) -> Schema:

@@ -1,4 +1,4 @@
-"""`python -m trunkline_gateway.client_source [--check]` writes the methods of the Python client from the registry."""
+"""`python -m trunkline_gateway.client_source [--check]` writes the methods of the Python client, and what they answer."""
 
 import argparse
 import sys
@@ -9,10 +9,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect as structure
 
+from trunkline_gateway import client_results
 from trunkline_gateway.methods import ALL
 from trunkline_gateway.registry import Method
 
-TARGET: Final = "libs/trunkline_client/api.py"
+TARGET: Final = "libs/trunkline_client"
 _PLAIN: Final[dict[type[structure.Type], str]] = {
     structure.StrType: "str",
     structure.IntType: "int",
@@ -30,9 +31,12 @@ _HEAD: Final = '''"""The gateway's methods. Generated from its registry by `just
 # fmt: off
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from trunkline_wire.ids import new_command_id, new_session_id
+
+if TYPE_CHECKING:
+    from trunkline_client import results
 
 WITHIN = 60.0
 """Seconds that a method may take to answer."""
@@ -47,8 +51,14 @@ class _Methods:
 '''
 
 
+def sources() -> dict[str, str]:
+    """The modules by the names of their files; the same registry gives the same text."""
+    types = (ALL[name].result for name in sorted(ALL))
+    return {"api.py": source(), "results.py": client_results.source(types)}
+
+
 def source() -> str:
-    """The whole module; the same registry gives the same text."""
+    """The module of the methods."""
     spaces: dict[str, list[Method]] = {}
     for name in sorted(ALL):
         spaces.setdefault(name.partition(".")[0], []).append(ALL[name])
@@ -86,10 +96,15 @@ def _method(method: Method) -> str:
     sends = [f'"{method.name}"', "within=within", *(f"{name}={value}" for name, value in values.items())]
     summary = method.summary.splitlines()[0]
     return (
-        f"\n    async def {method.name.partition('.')[2]}({_spread(parts, 8)}\n    ) -> Any:\n"
+        f"\n    async def {method.name.partition('.')[2]}({_spread(parts, 8)}\n    ) -> {_answer(method)}:\n"
         f'        """{textwrap.shorten(summary, 100, placeholder=" …")}\n\n        Needs the role `{method.role}`.\n        """\n'
         f"        return await self._call({_spread(sends, 12)}\n        )\n"
     )
+
+
+def _answer(method: Method) -> str:
+    name = client_results.name_of(method.result)
+    return name if name == "Any" else f'"{name}"'
 
 
 def _spread(parts: list[str], indent: int) -> str:
@@ -128,11 +143,13 @@ def _quoted(value: Any) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trunkline_gateway.client_source", description=__doc__)
     parser.add_argument("target", nargs="?", type=Path, default=Path(TARGET))
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the file is not current")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is not current")
     options = parser.parse_args(arguments)
+    wanted = {options.target / name: text for name, text in sources().items()}
     if options.check:
-        return int(options.target.read_text(encoding="utf-8") != source())
-    options.target.write_text(source(), encoding="utf-8")
+        return int(any(path.read_text(encoding="utf-8") != text for path, text in wanted.items()))
+    for path, text in wanted.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

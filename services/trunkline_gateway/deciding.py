@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from trunkline_fold.asks import AskRecord
+from trunkline_fold.asks import Ask
 from trunkline_gateway import links
 from trunkline_gateway.access import peer_of
 from trunkline_gateway.agents import refuse_agents
@@ -78,7 +78,7 @@ class Deciding:
         return web.Response(body=encode(outcome), content_type="application/json")
 
 
-def describe(ask: AskRecord) -> dict[str, str]:
+def describe(ask: Ask) -> dict[str, str]:
     """What is asked, as text."""
     match ask.requested:
         case PermissionRequested() as asked:

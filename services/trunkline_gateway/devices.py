@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Final
+from typing import Final, TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,13 @@ KEY_BYTES: Final = 32
 MAX_NAME: Final = 64
 
 
+class Device(TypedDict):
+    id: str
+    actor: str
+    name: str
+    created: str
+
+
 class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A device as stored. `key` is base64 of KEY_BYTES random bytes that the device made: a MAC needs it as it is."""
 
@@ -27,7 +34,7 @@ class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     key: str
     created: str
 
-    def shown(self) -> dict[str, str]:
+    def shown(self) -> Device:
         """All of it but the key."""
         return {"id": self.id, "actor": self.actor, "name": self.name, "created": self.created}
 

@@ -17,7 +17,7 @@ from trunkline_bus.connection import Bus
 from trunkline_bus.lag import Lag
 from trunkline_bus.reader import Reader
 from trunkline_bus.stored import Stored
-from trunkline_fold.asks import AskRecord, AsksState, fold_asks
+from trunkline_fold.asks import Ask, AsksState, fold_asks
 from trunkline_fold.session import SessionState, fold_session, initial
 from trunkline_gateway.base import Base, load_base
 from trunkline_wire import Event, TrunklineError, subjects
@@ -184,7 +184,7 @@ class Directory:
         """How a command ended, as long as it is among the latest MAX_ENDS."""
         return self._ends.get(command)
 
-    def asks(self, session: str | None = None) -> Iterator[AskRecord]:
+    def asks(self, session: str | None = None) -> Iterator[Ask]:
         """The asks of one session or of all, each session's in stream order."""
         for key in [session] if session is not None else sorted(self._asks):
             state = self._asks.get(key)
@@ -195,7 +195,7 @@ class Directory:
         """The fold of a session's asks and of its own rules."""
         return self._asks.get(session) or AsksState()
 
-    def ask(self, ask: str) -> AskRecord | None:
+    def ask(self, ask: str) -> Ask | None:
         """The ask of this id, open or ended."""
         session = self._session_of_ask.get(ask)
         return self._asks[session].asks.get(ask) if session is not None else None
@@ -239,5 +239,5 @@ class Directory:
                     future.set_result(None)
 
 
-def _by_sequence(ask: AskRecord) -> int:
+def _by_sequence(ask: Ask) -> int:
     return ask.sequence

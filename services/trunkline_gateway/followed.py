@@ -9,7 +9,7 @@ from typing import Any, Final
 from trunkline_gateway.dispatch import require_ready
 from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.outbox import Outbox
-from trunkline_gateway.presence import Seat, Watcher
+from trunkline_gateway.presence import Seat, Watcher, Watching
 from trunkline_gateway.registry import Params
 from trunkline_gateway.ring import WsFrames
 from trunkline_gateway.roles import Principal
@@ -134,7 +134,7 @@ class Followed:
             return
         sight = Sight(self._gateway.directory, principal.scope)
 
-        def tell(at: str, who: list[dict[str, Any]]) -> None:
+        def tell(at: str, who: list[Watching]) -> None:
             self._outbox.push(encode({"type": "presence", "subscription": name, "session": at, "who": who}))
 
         def wants(at: str) -> bool:

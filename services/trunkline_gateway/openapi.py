@@ -11,17 +11,18 @@ from trunkline_wire import ERRORS
 
 def document(version: str, methods: Mapping[str, Method]) -> dict[str, Any]:
     """The whole document, as JSON values."""
-    kinds = [method.params for method in methods.values()]
-    (schemas, components) = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    kinds = [*(method.params for method in methods.values()), *(method.result for method in methods.values())]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    params, results = schemas[: len(methods)], schemas[len(methods) :]
     paths = {
         f"/api/v1/{name}": {
             "post": {
                 "operationId": name,
                 "summary": method.summary,
                 "description": f"Needs the role `{method.role}`.",
-                "requestBody": {"content": {"application/json": {"schema": schema}}},
+                "requestBody": {"content": {"application/json": {"schema": given}}},
                 "responses": {
-                    "200": {"description": "The payload.", "content": {"application/json": {"schema": {}}}},
+                    "200": {"description": "The payload.", "content": {"application/json": {"schema": told}}},
                     "default": {
                         "description": "A problem; `code` is stable.",
                         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -29,7 +30,7 @@ def document(version: str, methods: Mapping[str, Method]) -> dict[str, Any]:
                 },
             }
         }
-        for (name, method), schema in zip(methods.items(), schemas, strict=True)
+        for (name, method), given, told in zip(methods.items(), params, results, strict=True)
     }
     problem = {
         "type": "object",

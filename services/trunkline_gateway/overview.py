@@ -7,7 +7,7 @@ read, without streaming pieces.
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any, Final, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 import msgspec
 
@@ -64,6 +64,76 @@ class Sum(msgspec.Struct):
     output: int = 0
     cost_usd: float = 0.0
     unknown: int = 0
+
+
+class Spend(TypedDict):
+    sessions: int
+    turns: int
+    input: int
+    output: int
+    cost_usd: float
+
+
+class SpentBy(Spend):
+    agent: str
+
+
+class SpentIn(Spend):
+    workspace: str
+    cwd: str
+
+
+class Spent(TypedDict):
+    total: Spend
+    by_agent: list[SpentBy]
+    by_workspace: list[SpentIn]
+
+
+class SessionCounts(TypedDict):
+    total: int
+    by_status: dict[str, int]
+
+
+class OldestAsk(TypedDict):
+    session: str
+    time: str
+
+
+class AskCounts(TypedDict):
+    """How many are open, in how many sessions."""
+
+    open: int
+    sessions: int
+    oldest: OldestAsk | None
+
+
+class EventRate(TypedDict):
+    """`last`: the events of each of the last SPAN_S seconds, the latest last."""
+
+    position: int
+    per_s: float
+    last: list[int]
+
+
+class UnknownBy(TypedDict):
+    agent: str
+    version: str
+    messages: int
+
+
+class Unknown(TypedDict):
+    total: int
+    by_agent: list[UnknownBy]
+
+
+class Counted(TypedDict):
+    """What has come of all that was read; rows with the most first, MOST_ROWS at most."""
+
+    sessions: SessionCounts
+    asks: AskCounts
+    events: EventRate
+    spent: Spent
+    unknown: Unknown
 
 
 class Totals:
@@ -150,8 +220,7 @@ class Overview:
         while self._seconds and self._seconds[0][0] <= now - SPAN_S:
             self._seconds.popleft()
 
-    def look(self) -> dict[str, Any]:
-        """{sessions, asks, events, spent, unknown}, rows with the most first, MOST_ROWS at most."""
+    def look(self) -> Counted:
         for session in self._changed:
             self._count(session)
         self._changed.clear()
@@ -194,7 +263,7 @@ class Overview:
         else:
             self._waiting.pop(session, None)
 
-    def _rate(self) -> dict[str, Any]:
+    def _rate(self) -> EventRate:
         now = int(self._clock())
         self._forget(now)
         counts = [0] * SPAN_S
@@ -204,7 +273,7 @@ class Overview:
         return {"position": self._directory.position, "per_s": round(sum(counts[-10:]) / 10, 1), "last": counts}
 
 
-def _told(found: Sum) -> dict[str, Any]:
+def _told(found: Sum) -> Spend:
     return {
         "sessions": found.sessions,
         "turns": found.turns,
@@ -214,6 +283,6 @@ def _told(found: Sum) -> dict[str, Any]:
     }
 
 
-def _rows(sums: dict[K, Sum]) -> list[tuple[K, dict[str, Any]]]:
+def _rows(sums: dict[K, Sum]) -> list[tuple[K, Spend]]:
     most = sorted(sums.items(), key=lambda one: (-one[1].cost_usd, -one[1].output, -one[1].sessions))
     return [(key, _told(found)) for key, found in most[:MOST_ROWS]]

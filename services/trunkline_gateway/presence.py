@@ -10,7 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Final, Literal, TypedDict
 
 import msgspec
 
@@ -136,10 +136,22 @@ class Seat:
         return {session: "typing" if session in self._typing else "watching" for session in self._watching}
 
 
+class Watching(TypedDict):
+    """Somebody at a session; `program` is what the client calls itself."""
+
+    client: str
+    actor: str
+    role: Role
+    device: str | None
+    program: str
+    doing: Doing
+    since: str
+
+
 class Watcher:
     """Tells one connection who is there, whenever that changes: `tell(session, who)`."""
 
-    def __init__(self, tell: Callable[[str, list[dict[str, Any]]], None], wants: Callable[[str], bool]) -> None:
+    def __init__(self, tell: Callable[[str, list[Watching]], None], wants: Callable[[str], bool]) -> None:
         self.tell = tell
         self.wants = wants
 
@@ -158,7 +170,7 @@ class Presence:
     def seat(self, principal: Principal, client: str, alive: Callable[[], float]) -> Seat:
         return Seat(self._bus, principal, client, alive)
 
-    def of(self, session: str) -> list[dict[str, Any]]:
+    def of(self, session: str) -> list[Watching]:
         """Who is at a session, those who came first first."""
         found = [one for one in self.records.known.values() if session in one.sessions]
         return [

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypedDict, TypeVar
 
 import msgspec
 
@@ -29,24 +29,46 @@ class Paged(Params, frozen=True, kw_only=True):
     offset: int = 0
 
 
-def page_of(name: str, found: Sequence[Any], wanted: Paged) -> dict[str, Any]:
-    """A list's answer: {<name>: one page of `found`, total, has_more}. Raises TrunklineError `bad_params`."""
+class Page(TypedDict):
+    """What the answer of a list has beside its entries; `total` counts them all."""
+
+    total: int
+    has_more: bool
+
+
+StoredEvent = Annotated[msgspec.Raw, msgspec.Meta(title="KnownEvent")]
+"""An event as it is stored; those of later versions may be of types that this one does not know."""
+
+
+class EventAt(TypedDict):
+    """An event, and the cursor that goes on behind it."""
+
+    cursor: str
+    event: StoredEvent
+
+
+def page_of(found: Sequence[T], wanted: Paged) -> tuple[list[T], Page]:
+    """One page of a list, and what its answer says beside it. Raises TrunklineError `bad_params`."""
     if wanted.limit < 1 or wanted.offset < 0:
         field = "limit" if wanted.limit < 1 else "offset"
         raise TrunklineError("bad_params", "limit must be 1 or more, offset 0 or more", field=field)
-    page = found[wanted.offset : wanted.offset + min(wanted.limit, MAX_PAGE)]
-    return {name: page, "total": len(found), "has_more": wanted.offset + len(page) < len(found)}
+    page = list(found[wanted.offset : wanted.offset + min(wanted.limit, MAX_PAGE)])
+    return page, {"total": len(found), "has_more": wanted.offset + len(page) < len(found)}
 
 
 Handler = Callable[[Gateway, Caller, Any], Awaitable[Any]]
 
 
 class Method(msgspec.Struct, frozen=True, kw_only=True):
-    """`acts_as_person`: refused to processes of agents, whatever token they hold. `limited`: to tokens with a scope."""
+    """`acts_as_person`: refused to processes of agents, whatever token they hold. `limited`: to tokens with a scope.
+
+    `result` is the type of what it answers: a TypedDict, or Any of an extension's.
+    """
 
     name: str
     role: Role
     params: type[Params] | type[dict[str, Any]]
+    result: Any
     handler: Handler
     acts_as_person: bool
     limited: Limited
@@ -60,20 +82,22 @@ _FIELD: Final = re.compile(r"field `([^`]+)`|at `\$\.([^`]+)`")
 
 def method(
     name: str, role: Role, params: type[P], *, acts_as_person: bool = False, limited: Limited | None = None
-) -> Callable[[Callable[[Gateway, Caller, P], Awaitable[Any]]], Callable[[Gateway, Caller, P], Awaitable[Any]]]:
-    """Registers the decorated function as the handler of `name`; its docstring is the method's description.
+) -> Callable[[Callable[[Gateway, Caller, P], Awaitable[T]]], Callable[[Gateway, Caller, P], Awaitable[T]]]:
+    """Registers the decorated function as the handler of `name`; its docstring is the method's description, and the type that
+    it returns that of the answer.
 
     Without a word on scopes a method of one session is checked, and any other is refused to limited tokens.
     """
     of_session = any(field.name == "session" and field.required for field in msgspec.structs.fields(params))
 
     def register(
-        handler: Callable[[Gateway, Caller, P], Awaitable[Any]],
-    ) -> Callable[[Gateway, Caller, P], Awaitable[Any]]:
+        handler: Callable[[Gateway, Caller, P], Awaitable[T]],
+    ) -> Callable[[Gateway, Caller, P], Awaitable[T]]:
         METHODS[name] = Method(
             name=name,
             role=role,
             params=params,
+            result=handler.__annotations__["return"],
             handler=handler,
             acts_as_person=acts_as_person,
             limited=limited or ("session" if of_session else "never"),

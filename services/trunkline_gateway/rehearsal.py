@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import read_session
-from trunkline_fold.asks import AskRecord, AskStatus, PermissionAsk
+from trunkline_fold.asks import Ask, AskStatus, PermissionAsk
 from trunkline_fold.policy import Circumstances, Explanation, Policy, explain
 from trunkline_fold.session_rules import covering
 from trunkline_fold.spending import FACTS, Spending, fold_spending
 from trunkline_gateway.directory import Directory
 from trunkline_gateway.stories import whole
-from trunkline_wire import Data, TrunklineError, parse_time
+from trunkline_wire import TrunklineError, parse_time
 from trunkline_wire.asks import PermissionRequested
 from trunkline_wire.blocks import Json, ToolKind
 
@@ -45,7 +45,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ask: str | None = None
     session: str | None = None
     asked: str | None = None
-    requested: Data
+    requested: Json
     explanation: Explanation
     other: Explanation | None = None
     changed: bool = False
@@ -88,7 +88,7 @@ class Rehearsal:
         )
         return self._judge(record, circumstances, {"requested": requested})
 
-    async def asks(self, records: Sequence[AskRecord]) -> list[Result]:
+    async def asks(self, records: Sequence[Ask]) -> list[Result]:
         """The asks as they were asked: with their whole inputs, at their time, at what the session had cost until then."""
         stored = await whole(self._bus, records)
         costs = await self._spent(records) if self._costs else {}
@@ -119,7 +119,7 @@ class Rehearsal:
             results.append(self._judge(asked, circumstances, about))
         return results
 
-    async def _spent(self, records: Sequence[AskRecord]) -> dict[str, float | None]:
+    async def _spent(self, records: Sequence[Ask]) -> dict[str, float | None]:
         """What the session had cost when each ask was stored."""
         costly, found = {kind.TYPE for kind in FACTS}, dict[str, float | None]()
         for session in dict.fromkeys(record.session for record in records):
@@ -132,7 +132,7 @@ class Rehearsal:
                     found[asks[stored.sequence]] = spending.usd
         return found
 
-    def _judge(self, record: AskRecord, circumstances: Circumstances, about: dict[str, Any]) -> Result:
+    def _judge(self, record: Ask, circumstances: Circumstances, about: dict[str, Any]) -> Result:
         explanation = explain(self._current, record, circumstances)
         other = None if self._other is None else explain(self._other, record, circumstances)
         rule = covering(self._directory.asks_of(record.session).rules, record.requested)
@@ -151,7 +151,7 @@ def _differ(one: Explanation, other: Explanation) -> bool:
     return nameless[0] != nameless[1]
 
 
-def _was(record: AskRecord) -> dict[str, Any]:
+def _was(record: Ask) -> dict[str, Any]:
     if record.decision is not None:
         return {"behaviour": record.decision.behaviour, "by": record.decision.by, "rule": record.decision.rule}
     if record.expired is not None:

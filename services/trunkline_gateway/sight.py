@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from trunkline_fold.asks import AskRecord
+from trunkline_fold.asks import Ask
 from trunkline_fold.session import SessionState
 from trunkline_gateway.blocks import OpenBlock
 from trunkline_gateway.directory import Directory
@@ -51,7 +51,7 @@ class Sight:
         seen = (state for key, state in self._directory.states.items() if self.holds(key))
         return sorted(seen, key=lambda state: state.sequence, reverse=True)
 
-    def asks(self, session: str | None = None) -> list[AskRecord]:
+    def asks(self, session: str | None = None) -> list[Ask]:
         return [ask for ask in self._directory.asks(session) if self.holds(ask.session)]
 
     def blocks(self, blocks: Iterable[OpenBlock]) -> list[OpenBlock]:

@@ -7,6 +7,7 @@ import msgspec
 from trunkline_bus.pages import last_messages
 from trunkline_gateway.channel import Channel
 from trunkline_gateway.gateway import Gateway
+from trunkline_gateway.registry import EventAt
 from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError
 
@@ -41,7 +42,7 @@ def check_count(messages: int) -> None:
         raise TrunklineError("bad_params", f"messages must be between 0 and {MAX_MESSAGES}", field="messages")
 
 
-async def latest_messages(gateway: Gateway, session: str, count: int, *, until: int) -> list[dict[str, Any]]:
+async def latest_messages(gateway: Gateway, session: str, count: int, *, until: int) -> list[EventAt]:
     """The events of the latest `count` messages at or below the sequence `until`, in order, as {cursor, event}.
 
     What an agent said in several blocks is one message of several events. The cursor of the first is where

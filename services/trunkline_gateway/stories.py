@@ -8,7 +8,7 @@ from trunkline_bus import direct
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import read, read_session
 from trunkline_bus.stored import Stored
-from trunkline_fold.asks import MAX_ENDED, AskRecord, AsksState, fold_asks
+from trunkline_fold.asks import MAX_ENDED, Ask, AsksState, fold_asks
 from trunkline_fold.stories import Story, ask_of, tell
 from trunkline_gateway.directory import Directory
 from trunkline_wire import Event, subjects
@@ -21,12 +21,12 @@ _TOLD: Final = frozenset(
 )
 
 
-async def all_records(bus: Bus, directory: Directory, session: str) -> list[AskRecord]:
+async def all_records(bus: Bus, directory: Directory, session: str) -> list[Ask]:
     """Every ask of a session, also those that the directory has forgotten since they ended."""
     state = directory.asks_of(session)
     if len(state.ended) < MAX_ENDED:
         return list(state.asks.values())
-    state, found = AsksState(), dict[str, AskRecord]()
+    state, found = AsksState(), dict[str, Ask]()
     for event, sequence in await _read_all(bus, session):
         state = fold_asks(state, event, sequence)
         about = ask_of(event.data)
@@ -43,7 +43,7 @@ async def _read_all(bus: Bus, session: str) -> list[tuple[Event, int]]:
     return [(one.event(), one.sequence) for one in await read_session(bus, session) if one.type in _TOLD]
 
 
-async def stories(bus: Bus, directory: Directory, records: Sequence[AskRecord]) -> list[Story]:
+async def stories(bus: Bus, directory: Directory, records: Sequence[Ask]) -> list[Story]:
     """The stories of some asks, in the order given."""
     wanted = {record.ask for record in records}
     events: defaultdict[str, list[tuple[int, Event]]] = defaultdict(list)
@@ -75,7 +75,7 @@ def _sort_in(events: defaultdict[str, list[tuple[int, Event]]], wanted: set[str]
         events[about].append((stored.sequence, event))
 
 
-async def whole(bus: Bus, records: Sequence[AskRecord]) -> dict[str, Stored]:
+async def whole(bus: Bus, records: Sequence[Ask]) -> dict[str, Stored]:
     """The requests of some asks as they were stored, with inputs that the folds no longer keep, by ask."""
     by_sequence = {record.sequence: record.ask for record in records}
     found = await direct.get(bus, subjects.EVENTS, by_sequence)

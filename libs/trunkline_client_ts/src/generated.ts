@@ -9,6 +9,7 @@ code: ErrorCode
 error: ErrorInfo
 event: KnownEvent
 params: Params
+results: Results
 snapshot: Snapshot
 subscribe: Subscribe
 }
@@ -52,7 +53,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -65,7 +66,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -188,7 +189,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -201,7 +202,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -251,7 +252,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -264,7 +265,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -385,7 +386,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -398,7 +399,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -459,7 +460,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -472,7 +473,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -525,7 +526,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -538,7 +539,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -589,7 +590,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -602,7 +603,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -650,7 +651,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -663,7 +664,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -709,7 +710,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -722,7 +723,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -769,7 +770,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -782,7 +783,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -827,7 +828,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -840,7 +841,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -886,7 +887,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -899,7 +900,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -945,7 +946,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -958,7 +959,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1016,7 +1017,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1029,7 +1030,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1078,7 +1079,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1091,7 +1092,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1171,7 +1172,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1184,7 +1185,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1301,7 +1302,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1314,7 +1315,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1371,7 +1372,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1384,7 +1385,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1431,7 +1432,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1444,7 +1445,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1498,7 +1499,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1511,7 +1512,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1564,7 +1565,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1577,7 +1578,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1623,7 +1624,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1636,7 +1637,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1683,7 +1684,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1696,7 +1697,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1747,7 +1748,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1760,7 +1761,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1782,7 +1783,7 @@ export interface TerminalScreen {
 after?: number
 attributes?: unknown
 columns: number
-cursor?: (never[] | null)
+cursor?: ([number, number] | null)
 recording?: (string | BlobRef | null)
 rows: number
 text: (string | BlobRef)
@@ -1817,7 +1818,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1830,7 +1831,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1883,7 +1884,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1896,7 +1897,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -1959,7 +1960,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -1972,7 +1973,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2019,7 +2020,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2032,7 +2033,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2080,7 +2081,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2093,7 +2094,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2147,7 +2148,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2160,7 +2161,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2207,7 +2208,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2220,7 +2221,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2268,7 +2269,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2281,7 +2282,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2329,7 +2330,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2342,7 +2343,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2392,7 +2393,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2405,7 +2406,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2455,7 +2456,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2468,7 +2469,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2520,7 +2521,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2533,7 +2534,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2584,7 +2585,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2597,7 +2598,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2653,7 +2654,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2666,7 +2667,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2718,7 +2719,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2731,7 +2732,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2776,7 +2777,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2789,7 +2790,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2852,7 +2853,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2865,7 +2866,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2930,7 +2931,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -2943,7 +2944,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -2993,7 +2994,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3006,7 +3007,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3052,7 +3053,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3065,7 +3066,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3123,7 +3124,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3136,7 +3137,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3194,7 +3195,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3207,7 +3208,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3263,7 +3264,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3276,7 +3277,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3352,7 +3353,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3365,7 +3366,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3414,7 +3415,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3427,7 +3428,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3478,7 +3479,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3491,7 +3492,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3547,7 +3548,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3560,7 +3561,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3610,7 +3611,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3623,7 +3624,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3699,7 +3700,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3712,7 +3713,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3763,7 +3764,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3776,7 +3777,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3827,7 +3828,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3840,7 +3841,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3891,7 +3892,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3904,7 +3905,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -3969,7 +3970,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -3982,7 +3983,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4034,7 +4035,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4047,7 +4048,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4099,7 +4100,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4112,7 +4113,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4164,7 +4165,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4177,7 +4178,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4232,7 +4233,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4245,7 +4246,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4302,7 +4303,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4315,7 +4316,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4368,7 +4369,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4381,7 +4382,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4435,7 +4436,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4448,7 +4449,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4502,7 +4503,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4515,7 +4516,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4573,7 +4574,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4586,7 +4587,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4644,7 +4645,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4657,7 +4658,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4716,7 +4717,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4729,7 +4730,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -4783,7 +4784,7 @@ native?: unknown
 /**
  * [line, k, n]: part k (from 1) of the n events made from native message `line` of this epoch.
  */
-origin?: (never[] | null)
+origin?: ([number, number, number] | null)
 /**
  * 1, 2, 3 … over the session's agent events; absent on deltas and on what others write.
  */
@@ -4796,7 +4797,7 @@ source?: (Source | null)
 /**
  * [stream, sequence, k] of the source of a derived event.
  */
-src?: (never[] | null)
+src?: ([string, number, number] | null)
 /**
  * When the writer saw it: RFC 3339 with microseconds, UTC.
  */
@@ -5259,7 +5260,7 @@ to: ("structured" | "terminal")
 wait?: boolean
 }
 /**
- * Events in order: the latest ones, or those just `before` or just `after` the cursor of an event.
+ * HistoryPage in order: the latest ones, or those just `before` or just `after` the cursor of an event.
  * 
  *     Pages that go back begin with the start of a message where they can, and may be a little longer for it; `before` and
  *     `after` of the answer are where the pages around it go on. With `join` a `tool.started` has its `tool.completed` as
@@ -5614,12 +5615,247 @@ limit?: number
 offset?: number
 search?: (string | null)
 }
-export interface Snapshot {
-asks: Ask[]
-blocks: OpenBlock[]
-sessions?: SessionState[]
-state?: (SessionState | null)
-total?: number
+export interface Results {
+"adapter.list": AdapterPage
+"agent.list": AgentPage
+"ask.answer": Answered
+"ask.answer_many": AnsweredMany
+"ask.history": AskStories
+"ask.link": AskLink
+"ask.list": AskPage
+"ask.nonce": Nonce
+"ask.revoke": RuleRevoked
+"ask.rules": SessionRules
+"blob.get": BlobPart
+"device.list": DevicePage
+"device.register": Device
+"device.rename": Device
+"device.revoke": DeviceRevoked
+"event.list": EventsSince
+"extension.config": OwnConfig
+"extension.dead_letter": Buried
+"extension.emit": Emitted
+"extension.list": ExtensionPage
+"extension.page": PagesTicket
+"host.directories": Directories
+"policy.get": PolicyNow
+"policy.history": PolicyVersions
+"policy.test": PolicyTest
+"presence.list": WhoWatches
+"presence.typing": OfSession
+"session.archive": CommandSent
+"session.close": CommandSent
+"session.command": CommandSent
+"session.compact": CommandSent
+"session.config": Configured
+"session.create": Created
+"session.fork": Forked
+"session.get": SessionNow
+"session.hand_over": CommandSent
+"session.history": HistoryPage
+"session.info": SessionInfo
+"session.interrupt": CommandSent
+"session.kill": CommandSent
+"session.list": SessionPage
+"session.native": CommandSent
+"session.prompt": CommandSent
+"session.rename": CommandSent
+"session.reset": CommandSent
+"session.resume": CommandSent
+"session.rewind": CommandSent
+"session.run_command": CommandSent
+"session.set_mode": CommandSent
+"session.set_model": CommandSent
+"session.set_thinking": CommandSent
+"session.unarchive": CommandSent
+"sign_in.link": SignInLink
+"team.board": TeamBoard
+"team.get": TeamNow
+"team.list": TeamPage
+"team.messages": MessagePage
+"team.shutdown": ShutdownAsked
+"team.usage": TeamUsage
+"terminal.close": CommandSent
+"terminal.input": Typist
+"terminal.list": TerminalPage
+"terminal.open": Opened
+"terminal.release": Typist
+"terminal.resize": Typist
+"terminal.screen": Painted
+"terminal.shell": ShellOpened
+"terminal.take": Taken
+"token.create": NewToken
+"token.list": TokenPage
+"token.revoke": Revoked
+"usage.get": UsageSums
+"worker.list": WorkerPage
+"workspace.get": WorkspaceNow
+"workspace.get_or_create": WorkspaceFound
+"workspace.list": WorkspacePage
+}
+export interface AdapterPage {
+adapters: NamedAdapter[]
+has_more: boolean
+total: number
+}
+export interface NamedAdapter {
+hosts: AdapterThere[]
+name: string
+title: (string | null)
+}
+/**
+ * An adapter on a worker's host; `error` says why it can't be used there.
+ */
+export interface AdapterThere {
+capabilities: (Capabilities | null)
+error: (ErrorInfo | null)
+host: string
+hostname: (string | null)
+path: (string | null)
+protocol: (string | null)
+version: (string | null)
+worker: string
+}
+export interface AgentPage {
+agents: NamedAgent[]
+has_more: boolean
+host: string
+total: number
+}
+export interface NamedAgent {
+name: string
+title: (string | null)
+ways: AgentWay[]
+}
+/**
+ * A way to run an agent: an adapter with the profile for it, or why it can't. `login` is how one signs in.
+ */
+export interface AgentWay {
+adapter: string
+capabilities: (Capabilities | null)
+error: (ErrorInfo | null)
+login: string
+path: (string | null)
+profile: (string | null)
+protocol: (string | null)
+signed_in: boolean
+version: (string | null)
+way: string
+}
+/**
+ * `decided`, or `voted` where more voices are needed: `votes` of a `quorum`.
+ */
+export interface Answered {
+answer: string
+decision?: AskDecided
+outcome: ("decided" | "voted")
+quorum?: number
+votes?: number
+}
+export interface AnsweredMany {
+asks: Considered[]
+dry_run: boolean
+id: string
+}
+/**
+ * An ask. Where it was answered, what became of it: `outcome`, with the `decision`, the `votes` so far or the `error`.
+ */
+export interface Considered {
+answer?: string
+ask: string
+decision?: AskDecided
+error?: ErrorInfo
+lane: (string | null)
+outcome?: ("decided" | "refused" | "voted")
+quorum?: number
+requested: unknown
+session: string
+votes?: number
+}
+export interface AskStories {
+asks: Story[]
+cursor: (string | null)
+has_more: boolean
+total: number
+}
+/**
+ * Times are RFC 3339. `took_s` is from the ask to its end, `delivered_s` from there to the agent's having it.
+ * 
+ *     `by` is a person's actor name, `policy`, `agent` for what it withdrew or lost; `rule` names the rule that decided.
+ */
+export interface Story {
+answer?: (string | null)
+ask: string
+asked: string
+behaviour?: (string | null)
+by?: (string | null)
+delivered?: (string | null)
+delivered_s?: (number | null)
+device?: (string | null)
+ended?: (string | null)
+kind: ("permission" | "plan" | "question")
+lane?: (string | null)
+message?: (string | null)
+option?: (string | null)
+rejected?: Voice[]
+remembers?: (string | null)
+requested: unknown
+revoked?: (string | null)
+revoked_by?: (string | null)
+role?: (string | null)
+routed?: (Routed | null)
+rule?: (string | null)
+sequence: number
+session: string
+signature?: (Signature | null)
+status: ("decided" | "expired" | "lost" | "open" | "withdrawn")
+took_s?: (number | null)
+turn?: (string | null)
+via?: (string | null)
+votes?: Voice[]
+why?: (string | null)
+}
+/**
+ * An answer that did not end the ask: a vote, or one that was rejected with `code`.
+ */
+export interface Voice {
+answer: string
+behaviour?: (string | null)
+by?: (string | null)
+code?: (string | null)
+message?: (string | null)
+signature?: (Signature | null)
+time: string
+via?: (string | null)
+}
+export interface Routed {
+expires_at?: (string | null)
+policy: string
+quorum?: number
+role?: (string | null)
+rule?: (string | null)
+signed?: boolean
+time: string
+}
+/**
+ * `expires` is in seconds since 1970.
+ */
+export interface AskLink {
+code: string
+expires: number
+path: string
+}
+/**
+ * Of a team `members` and `requests` too: by ask the member that asks (None: the lead), and what no session can answer.
+ */
+export interface AskPage {
+asks: (PermissionAsk | QuestionAsk | PlanAsk)[]
+has_more: boolean
+members?: {
+[k: string]: string | null
+}
+requests?: TeamRequest[]
+total: number
 }
 export interface PermissionAsk {
 ask: string
@@ -5714,17 +5950,329 @@ votes?: AskVoted[]
 withdrawn?: (string | null)
 }
 /**
- * What a snapshot says of an open block. `at` is above 0 where only the end of the text is known.
+ * A shutdown that a member was asked for, a plan or a permission that a member waits for. `approve` absent: open.
  */
-export interface OpenBlock {
-at?: number
-block: number
-item: string
-kind: ("plan" | "text" | "thinking" | "tool_input" | "tool_output")
-lane?: (string | null)
-session: string
+export interface TeamRequest {
+answered?: (string | null)
+approve?: (boolean | null)
+asked?: (string | null)
+feedback?: (string | null)
+input?: unknown
+kind: ("permission" | "plan" | "shutdown")
+member: string
+plan?: (string | null)
+reason?: (string | null)
+request: string
+tool?: (string | null)
+}
+export interface Nonce {
+form: string
+nonce: string
+time: string
+window_s: number
+}
+export interface RuleRevoked {
+answer: string
+rule: RuleRecord
+}
+/**
+ * A rule of the session: what a person allowed for good, deciding `ask`; in force until it is revoked.
+ */
+export interface RuleRecord {
+ask: string
+by: string
+command?: string[]
+revoked_answer?: (string | null)
+revoked_by?: (string | null)
+revoked_time?: (string | null)
+rule: string
+time: string
+tool: string
+}
+export interface SessionRules {
+rules: RuleRecord[]
+}
+export interface BlobPart {
+data: string
+next: (string | null)
+size: number
+}
+export interface DevicePage {
+devices: Device[]
+has_more: boolean
+total: number
+}
+export interface Device {
+actor: string
+created: string
+id: string
+name: string
+}
+/**
+ * `tokens`: those that ended with it.
+ */
+export interface DeviceRevoked {
+revoked: string
+tokens: string[]
+}
+export interface EventsSince {
+cursor: string
+events: EventAt[]
+gap?: Gap
+}
+/**
+ * An event, and the cursor that goes on behind it.
+ */
+export interface EventAt {
+cursor: string
+event: KnownEvent
+}
+/**
+ * Why everything after a cursor can't be given: the holder needs a snapshot.
+ */
+export interface Gap {
+details?: {
+[k: string]: unknown
+}
+message: string
+reason: ("erased" | "log_diverged" | "scope_changed" | "too_far")
+}
+export interface OwnConfig {
+config: {
+[k: string]: unknown
+}
+extension: string
+}
+export interface Buried {
+
+}
+export interface Emitted {
+id: string
+sequence: number
+}
+export interface ExtensionPage {
+extensions: ShownExtension[]
+has_more: boolean
+total: number
+}
+/**
+ * `refused`: what of it is no method, and why. `statistics`: what it says of itself, as NATS services do.
+ */
+export interface ShownExtension {
+description: string
+methods: ExtensionMethod[]
+name: string
+pages: (ExtensionPages | null)
+refused: string[]
+statistics: {
+[k: string]: unknown
+}[]
+version: string
+}
+export interface ExtensionMethod {
+limited: ("itself" | "never" | "session")
+name: string
+role: ("approver" | "owner" | "participant" | "viewer")
+}
+export interface ExtensionPages {
+role: ("approver" | "owner" | "participant" | "viewer")
+title: string
+}
+/**
+ * `expires` is in seconds since 1970.
+ */
+export interface PagesTicket {
+expires: number
+path: string
+title: string
+}
+export interface Directories {
+directories: string[]
+has_more: boolean
+parent: (string | null)
+path: string
+}
+/**
+ * `recorded` None: the default is in force, for there was no version yet.
+ */
+export interface PolicyNow {
+default: string
+path: (string | null)
+recorded: (string | null)
+rules: Rule[]
 text: string
-turn?: (string | null)
+version: string
+}
+/**
+ * A rule; an empty tuple matches everything. `expires_after` is in seconds, costs in USD.
+ * 
+ *     `hours` are (begin, end) in minutes since midnight, `weekdays` 0 for Monday to 6, both in `zone`.
+ */
+export interface Rule {
+action: ("allow" | "ask" | "deny")
+adapter?: string[]
+asks?: ("permission" | "plan" | "question")[]
+command?: string[]
+cost_at_least?: (number | null)
+cost_at_most?: (number | null)
+cwd?: string[]
+danger?: ("destroys" | "downloads" | "installs" | "network" | "obscured" | "privileged" | "publishes" | "secrets")[]
+expires_after?: (number | null)
+hours?: [number, number][]
+kind?: ("delete" | "edit" | "execute" | "fetch" | "move" | "other" | "read" | "search" | "switch_mode" | "think")[]
+mcp_server?: string[]
+message?: (string | null)
+name: string
+on_expiry?: ("allow" | "deny")
+origin?: string
+path?: string[]
+quorum?: number
+role?: (("approver" | "owner" | "participant" | "viewer") | null)
+signed?: boolean
+tool?: string[]
+weekdays?: number[]
+workspace?: string[]
+zone?: string
+}
+export interface PolicyVersions {
+has_more: boolean
+next: (number | null)
+total: number
+versions: PolicyVersion[]
+}
+/**
+ * A version as it was recorded; `rules` is how many it has, `error` why they can't be read.
+ */
+export interface PolicyVersion {
+error: (string | null)
+path: (string | null)
+recorded: (string | null)
+rules: (number | null)
+state_dir: string
+text: string
+user_home: string
+version: string
+}
+/**
+ * `other`: the version of the policy that is not in force; `changed` of the results differ.
+ */
+export interface PolicyTest {
+changed: number
+other: (string | null)
+results: Result[]
+truncated: boolean
+version: string
+}
+/**
+ * One ask, by the policy in force and by the `other` one. `was` is what really became of it.
+ * 
+ *     `session_rule` would allow it although the policy asks. `changed`: the other policy would say something else.
+ */
+export interface Result {
+ask?: (string | null)
+asked?: (string | null)
+changed?: boolean
+explanation: Explanation
+other?: (Explanation | null)
+requested: unknown
+session?: (string | null)
+session_rule?: (string | null)
+status?: (("decided" | "expired" | "lost" | "open" | "withdrawn") | null)
+was?: {
+[k: string]: unknown
+}
+}
+/**
+ * `steps` are the rules up to the one that won, or all of them where the default did.
+ */
+export interface Explanation {
+ruling: Ruling
+steps: Step[]
+}
+/**
+ * What a policy says about an ask; `rule` is None where no rule matched.
+ */
+export interface Ruling {
+action: ("allow" | "ask" | "deny")
+expires_after?: (number | null)
+message?: (string | null)
+on_expiry?: ("allow" | "deny")
+policy_version: string
+quorum?: number
+role?: (("approver" | "owner" | "participant" | "viewer") | null)
+rule?: (string | null)
+signed?: boolean
+}
+/**
+ * A rule that was looked at. Where it did not match, `key` is the first key that did not, and `found` what stood there.
+ */
+export interface Step {
+action: ("allow" | "ask" | "deny")
+found?: (string | null)
+key?: (string | null)
+matched?: boolean
+rule: string
+}
+export interface WhoWatches {
+sessions: {
+[k: string]: Watching[]
+}
+}
+/**
+ * Somebody at a session; `program` is what the client calls itself.
+ */
+export interface Watching {
+actor: string
+client: string
+device: (string | null)
+doing: ("typing" | "watching")
+program: string
+role: ("approver" | "owner" | "participant" | "viewer")
+since: string
+}
+export interface OfSession {
+session: string
+}
+/**
+ * `sequence` is the command's in the log of commands. Where it was waited for, `outcome` says what became of it:
+ *     `how` and `result` of one that has finished, `error` of one that has not.
+ */
+export interface CommandSent {
+command: string
+error?: ErrorInfo
+how?: (string | null)
+outcome?: ("failed" | "finished" | "rejected")
+result?: unknown
+sequence: number
+}
+/**
+ * `commands`: what was sent, by the name of the value.
+ */
+export interface Configured {
+commands: {
+[k: string]: CommandSent
+}
+config: SessionConfig
+}
+export interface SessionConfig {
+choices: ConfigChoices
+mode: (string | null)
+model: (string | null)
+thinking: (string | null)
+title: (string | null)
+}
+export interface ConfigChoices {
+mode: Choice[]
+model: Choice[]
+thinking: ("high" | "low" | "max" | "medium" | "off")[]
+}
+/**
+ * `state` None: the session is not there yet, for it was not waited for. `notice`: why another way than the best was taken.
+ */
+export interface Created {
+notice?: string
+session: string
+state: (SessionState | null)
 }
 /**
  * Times are RFC 3339 of the events; `sequence` is the stream sequence that the state is folded up to.
@@ -5931,6 +6479,515 @@ id: (string | null)
 number: number
 started: string
 trigger?: ("background" | "other" | "prompt")
+}
+export interface Forked {
+command: string
+error?: ErrorInfo
+how?: (string | null)
+outcome?: ("failed" | "finished" | "rejected")
+result?: unknown
+sequence: number
+session: string
+}
+export interface SessionNow {
+asks: (PermissionAsk | QuestionAsk | PlanAsk)[]
+blocks: OpenBlock[]
+messages: EventAt[]
+state: SessionState
+}
+/**
+ * What a snapshot says of an open block. `at` is above 0 where only the end of the text is known.
+ */
+export interface OpenBlock {
+at?: number
+block: number
+item: string
+kind: ("plan" | "text" | "thinking" | "tool_input" | "tool_output")
+lane?: (string | null)
+session: string
+text: string
+turn?: (string | null)
+}
+/**
+ * `before` and `after` are cursors.
+ */
+export interface HistoryPage {
+after: (string | null)
+before: (string | null)
+events: HistoryEntry[]
+has_more: boolean
+total: number
+}
+/**
+ * `result`: of a tool's call, where results are joined.
+ */
+export interface HistoryEntry {
+cursor: string
+event: KnownEvent
+result?: EventAt
+}
+export interface SessionInfo {
+adapter: (string | null)
+agent: (string | null)
+agents: Choice[]
+archived: boolean
+capabilities: (Capabilities | null)
+closed: boolean
+commands: Choice[]
+config: SessionConfig
+config_options: unknown
+context: Context
+cost_usd: (number | null)
+created: (string | null)
+cwd: (string | null)
+host: (string | null)
+interface: ("structured" | "terminal")
+mcp_servers: McpServer[]
+models: Choice[]
+modes: Choice[]
+native: NativeIds
+parent: (string | null)
+session: string
+status: ("archived" | "authenticating" | "closed" | "compacting" | "degraded" | "idle" | "interrupting" | "retrying" | "running" | "stalled" | "starting" | "stopped" | "waiting")
+status_since: (string | null)
+title: (string | null)
+tools: string[]
+turns: number
+updated: (string | null)
+usage: Usage
+version: (string | null)
+watching: Watching[]
+workspace: (string | null)
+}
+export interface NativeIds {
+all: string[]
+session: (string | null)
+}
+export interface SessionPage {
+has_more: boolean
+sessions: SessionState[]
+total: number
+}
+/**
+ * `expires` is in seconds since 1970.
+ */
+export interface SignInLink {
+code: string
+expires: number
+path: string
+}
+export interface TeamBoard {
+columns: {
+[k: string]: Card[]
+}
+created: string
+description: (string | null)
+ended: (string | null)
+id: string
+lead: string
+members: {
+[k: string]: "active" | "idle" | "shutdown"
+}
+open_asks: number
+open_requests: number
+tasks: {
+[k: string]: number
+}
+team: string
+updated: string
+usage: Usage
+}
+export interface Card {
+task: BoardTask
+waits_for: string[]
+}
+/**
+ * `by` is who changed it last. Dependencies may form cycles: agents can write them.
+ */
+export interface BoardTask {
+active_form?: (string | null)
+blocked_by?: string[]
+blocks?: string[]
+by?: (string | null)
+created: string
+description?: (string | null)
+id: string
+owner?: (string | null)
+status?: ("completed" | "in_progress" | "pending")
+subject?: (string | null)
+updated: string
+}
+/**
+ * `asking`: by ask the member that asks, None for the lead; `rest`: how many entries each capped collection has left out.
+ */
+export interface TeamNow {
+answered: TeamRequest[]
+asking: {
+[k: string]: string | null
+}
+asks: (PermissionAsk | QuestionAsk | PlanAsk)[]
+created: string
+description: (string | null)
+ended: (string | null)
+id: string
+lead: string
+members: TeamMember[]
+open_asks: number
+open_requests: number
+requests: TeamRequest[]
+rest: {
+[k: string]: number
+}
+role: ("lead" | "member")
+tasks: BoardTask[]
+team: string
+updated: string
+usage: Usage
+}
+/**
+ * `usage` is what it has used so far; `lane` the call of the lead's session that its events belong to.
+ */
+export interface TeamMember {
+agent_id?: (string | null)
+colour?: (string | null)
+joined: string
+kind?: ("subagent" | "teammate")
+lane?: (string | null)
+model?: (string | null)
+name: string
+pane?: (string | null)
+session?: (string | null)
+status?: ("active" | "idle" | "shutdown")
+type?: (string | null)
+updated: string
+usage?: (Usage | null)
+}
+export interface TeamPage {
+has_more: boolean
+teams: TeamSummary[]
+total: number
+}
+/**
+ * What a list shows of it: the status of each member, and how many tasks there are of each status.
+ */
+export interface TeamSummary {
+created: string
+description: (string | null)
+ended: (string | null)
+id: string
+lead: string
+members: {
+[k: string]: "active" | "idle" | "shutdown"
+}
+open_asks: number
+open_requests: number
+tasks: {
+[k: string]: number
+}
+team: string
+updated: string
+usage: Usage
+}
+/**
+ * `left_out`: how many older ones the board does not keep; `session.history` has all.
+ */
+export interface MessagePage {
+has_more: boolean
+left_out: number
+messages: BoardMessage[]
+}
+/**
+ * `event` is the id of the event that has the whole text; `to` absent is a broadcast.
+ */
+export interface BoardMessage {
+content?: string
+event: string
+from: string
+summary?: (string | null)
+time: string
+to?: (string | null)
+}
+export interface ShutdownAsked {
+command: string
+error?: ErrorInfo
+how?: (string | null)
+outcome?: ("failed" | "finished" | "rejected")
+result?: unknown
+sequence: number
+session: string
+team: string
+}
+export interface TeamUsage {
+id: string
+lead: (LeadUsage | null)
+members: MemberUsage[]
+total: Usage
+}
+export interface LeadUsage {
+cost_usd: (number | null)
+turns: number
+usage: Usage
+}
+export interface MemberUsage {
+kind: ("subagent" | "teammate")
+model: (string | null)
+name: string
+session: (string | null)
+usage: (Usage | null)
+}
+/**
+ * The state tells who types now.
+ */
+export interface Typist {
+state: (TerminalState | null)
+}
+/**
+ * `terminal` names it: it changes with its owner, and offsets count anew. Not `running`: its program has still to be started.
+ */
+export interface TerminalState {
+columns?: number
+rows?: number
+running?: boolean
+terminal: string
+writable?: boolean
+writer?: (Writer | null)
+}
+/**
+ * Who types in a terminal: one viewer at a time.
+ */
+export interface Writer {
+actor?: string
+viewer: string
+}
+/**
+ * `shells`: whether `terminal.shell` is on.
+ */
+export interface TerminalPage {
+has_more: boolean
+shells: boolean
+terminals: OpenTerminal[]
+total: number
+}
+export interface OpenTerminal {
+adapter: (string | null)
+agent: (string | null)
+columns: number
+cwd: (string | null)
+host: (string | null)
+rows: number
+session: string
+title: (string | null)
+}
+/**
+ * `path` is the WebSocket's, behind the gateway's URL.
+ */
+export interface Opened {
+path: string
+session: string
+state: (TerminalState | null)
+}
+export interface Painted {
+columns: number
+paint: string
+rows: number
+}
+/**
+ * `of` is the session whose directory it is in.
+ */
+export interface ShellOpened {
+of: string
+path: string
+session: string
+state: (TerminalState | null)
+}
+export interface Taken {
+state: (TerminalState | null)
+viewer: string
+}
+export interface NewToken {
+actor: string
+created: string
+device?: string
+expires?: number
+id: string
+label?: string
+role: ("approver" | "owner" | "participant" | "viewer")
+scope?: Scope
+token: string
+via?: string
+}
+/**
+ * Sessions and workspaces that a token is limited to: what is in either; both empty is everything.
+ */
+export interface Scope {
+sessions?: string[]
+workspaces?: string[]
+}
+export interface TokenPage {
+has_more: boolean
+tokens: Token[]
+total: number
+}
+/**
+ * `id` names the token, and is no secret; `expires` is in seconds since 1970, absent for never; `via`: by hand or by a sign-in.
+ */
+export interface Token {
+actor: string
+created: string
+device?: string
+expires?: number
+id: string
+label?: string
+role: ("approver" | "owner" | "participant" | "viewer")
+scope?: Scope
+via?: string
+}
+export interface Revoked {
+revoked: string
+}
+export interface UsageSums {
+by: ("agent" | "host" | "model" | "session" | "workspace")
+has_more: boolean
+rows: UsedBy[]
+total: Used
+}
+export interface UsedBy {
+cache_read: number
+cache_write: number
+cost_usd: number
+input: number
+key: string
+output: number
+sessions: number
+turns: number
+}
+/**
+ * Tokens, cost (USD) and turns of so many sessions.
+ */
+export interface Used {
+cache_read: number
+cache_write: number
+cost_usd: number
+input: number
+output: number
+sessions: number
+turns: number
+}
+/**
+ * `host` is where a session begins that names none.
+ */
+export interface WorkerPage {
+has_more: boolean
+host: string
+total: number
+workers: Worker[]
+}
+/**
+ * A worker process: `started` is seconds since the epoch.
+ */
+export interface Worker {
+adapters?: InstalledAdapter[]
+busy?: number
+host: string
+hostname?: (string | null)
+pid: number
+sessions?: number
+started?: number
+worker: string
+}
+/**
+ * An adapter on a host: its agent's version and program, or why it can't be used.
+ */
+export interface InstalledAdapter {
+agents?: InstalledAgent[]
+capabilities?: (Capabilities | null)
+error?: (ErrorInfo | null)
+name: string
+path?: (string | null)
+protocol?: (string | null)
+title?: (string | null)
+version?: (string | null)
+way?: string
+}
+/**
+ * An agent that an adapter can run on a host, or why it can't. `profile` is what a session names it by.
+ */
+export interface InstalledAgent {
+error?: (ErrorInfo | null)
+login?: string
+name: string
+path?: (string | null)
+profile?: (string | null)
+signed_in?: boolean
+title?: (string | null)
+version?: (string | null)
+}
+export interface WorkspaceNow {
+cost_usd: number
+cwd: (string | null)
+host: (string | null)
+open_asks: number
+recent: SessionState[]
+sessions: number
+statuses: {
+[k: string]: number
+}
+updated: (string | null)
+workspace: (string | null)
+}
+export interface WorkspaceFound {
+cost_usd: number
+cwd: (string | null)
+histories: NativeHistory[]
+host: (string | null)
+open_asks: number
+recent: SessionState[]
+sessions: number
+statuses: {
+[k: string]: number
+}
+updated: (string | null)
+workspace: (string | null)
+}
+/**
+ * What an agent ran without Trunkline: its own id, and what its file says.
+ */
+export interface NativeHistory {
+agent: string
+began: (string | null)
+ended: (string | null)
+messages: number
+model: (string | null)
+native: string
+title: (string | null)
+turns: number
+}
+export interface WorkspacePage {
+has_more: boolean
+total: number
+workspaces: WorkspaceSummary[]
+}
+/**
+ * A directory of a host: how many `sessions`, by status, open asks in all of them, and the time of the latest event.
+ */
+export interface WorkspaceSummary {
+cost_usd: number
+cwd: (string | null)
+host: (string | null)
+open_asks: number
+sessions: number
+statuses: {
+[k: string]: number
+}
+updated: (string | null)
+workspace: (string | null)
+}
+export interface Snapshot {
+asks: Ask[]
+blocks: OpenBlock[]
+sessions?: SessionState[]
+state?: (SessionState | null)
+total?: number
 }
 /**
  * `session` absent: all sessions, or with `team` those of its lead and its members. A `cursor` wins over `from`.

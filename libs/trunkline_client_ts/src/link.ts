@@ -2,7 +2,7 @@
 
 import { Connection, type Address, type Frame, type Gap, type Hello } from "./connection.js";
 import { ConnectionLostError, passes, TrunklineError } from "./errors.js";
-import { EVENTS, MINTED, type KnownEvent, type Params, type Snapshot } from "./generated.js";
+import { EVENTS, MINTED, type KnownEvent, type Params, type Results, type Snapshot } from "./generated.js";
 import { newId } from "./ids.js";
 import { MOST_WAITING, Queue } from "./queue.js";
 
@@ -59,9 +59,6 @@ export interface Options {
 
 export type Method = keyof Params;
 
-/** A method's payload: an object. What is in it stands in the gateway's README, not in the schema. */
-export type Answer = Record<string, any>;
-
 type Given<M extends Method> = {} extends Params[M] ? [params?: Params[M], within?: number] : [params: Params[M], within?: number];
 
 export class Link {
@@ -94,12 +91,12 @@ export class Link {
    * A method's payload; `within` is in milliseconds. After a break it is asked again: where an id makes that harmless, one is
    * minted. Rejects with the gateway's TrunklineError, `not_running` when no gateway comes back.
    */
-  async call<M extends Method>(method: M, ...[params, within]: Given<M>): Promise<Answer> {
+  async call<M extends Method>(method: M, ...[params, within]: Given<M>): Promise<Results[M]> {
     const given = minted(method, { ...params });
     for (;;) {
       const connection = await this.connected();
       try {
-        return (await connection.call(method, given, within)) as Answer;
+        return (await connection.call(method, given, within)) as Results[M];
       } catch (error) {
         if (error instanceof ConnectionLostError) this.forget(connection);
         else if (!(error instanceof TrunklineError) || error.code !== "rate_limited" || error.retryAfter === undefined) throw error;

@@ -1,10 +1,11 @@
 """`ask.history`: every ask with its whole story, for the audit."""
 
-from typing import Any, Final
+from typing import Final
 
-from trunkline_fold.asks import AskRecord, AskStatus
+from trunkline_fold.asks import Ask, AskStatus
+from trunkline_fold.stories import Story
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import Page, Params, method
 from trunkline_gateway.sight import Sight, require_sight
 from trunkline_gateway.stories import all_records, stories
 from trunkline_wire import TrunklineError, parse_time
@@ -26,8 +27,13 @@ class History(Params, frozen=True, kw_only=True):
     cursor: str | None = None
 
 
+class AskStories(Page):
+    asks: list[Story]
+    cursor: str | None
+
+
 @method("ask.history", "viewer", History, limited="itself")
-async def history(gateway: Gateway, caller: Caller, params: History) -> dict[str, Any]:
+async def history(gateway: Gateway, caller: Caller, params: History) -> AskStories:
     """Asks with all that became of them, the latest first; `cursor` is where the next page goes on, null on the last."""
     if not 1 <= params.limit <= MAX_PAGE:
         raise TrunklineError("bad_params", f"limit must be between 1 and {MAX_PAGE}", field="limit")
@@ -47,23 +53,23 @@ async def history(gateway: Gateway, caller: Caller, params: History) -> dict[str
     }
 
 
-async def _records(gateway: Gateway, caller: Caller, session: str | None) -> list[AskRecord]:
+async def _records(gateway: Gateway, caller: Caller, session: str | None) -> list[Ask]:
     if session is not None:
         await require_sight(gateway.directory, caller.principal, check_id(session, "ses"))
         await gateway.directory.session(session)
         return await all_records(gateway.bus, gateway.directory, session)
     sight = Sight(gateway.directory, caller.principal.scope)
-    found: list[AskRecord] = []
+    found: list[Ask] = []
     for state in sight.states():
         found += await all_records(gateway.bus, gateway.directory, state.session)
     return found
 
 
-def _by_sequence(record: AskRecord) -> int:
+def _by_sequence(record: Ask) -> int:
     return record.sequence
 
 
-def _wanted(record: AskRecord, params: History) -> bool:
+def _wanted(record: Ask, params: History) -> bool:
     asked = parse_time(record.time)
     return (
         (params.status is None or record.status == params.status)
@@ -74,7 +80,7 @@ def _wanted(record: AskRecord, params: History) -> bool:
     )
 
 
-def _by(record: AskRecord) -> set[str | None]:
+def _by(record: Ask) -> set[str | None]:
     """Who and what took part in a record's end: the decider, its rule, those who voted."""
     voters: set[str | None] = {vote.by for vote in record.votes}
     if record.decision is not None:

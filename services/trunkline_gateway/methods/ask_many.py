@@ -2,17 +2,17 @@
 
 import asyncio
 import hashlib
-from typing import Any, Final, Literal
+from typing import Final, Literal, NotRequired, TypedDict
 
-from trunkline_fold.asks import AskRecord
+from trunkline_fold.asks import Ask
 from trunkline_fold.policy import apart, paths, shell
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods.asks import answering, give
 from trunkline_gateway.registry import Params, method
 from trunkline_gateway.sight import Sight
 from trunkline_wire import Answer, ErrorInfo, TrunklineError, timestamp
-from trunkline_wire.asks import PermissionRequested, QuestionAsked
-from trunkline_wire.blocks import ToolKind
+from trunkline_wire.asks import AskDecided, PermissionRequested, QuestionAsked
+from trunkline_wire.blocks import Json, ToolKind
 from trunkline_wire.ids import check_id, new_command_id
 
 MAX_ASKS: Final = 200
@@ -41,8 +41,30 @@ class AnswerMany(Params, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class Considered(TypedDict):
+    """An ask. Where it was answered, what became of it: `outcome`, with the `decision`, the `votes` so far or the `error`."""
+
+    ask: str
+    session: str
+    lane: str | None
+    requested: Json
+    """Of a permission or a plan."""
+    outcome: NotRequired[Literal["decided", "voted", "refused"]]
+    decision: NotRequired[AskDecided]
+    votes: NotRequired[int]
+    quorum: NotRequired[int]
+    answer: NotRequired[str]
+    error: NotRequired[ErrorInfo]
+
+
+class AnsweredMany(TypedDict):
+    dry_run: bool
+    asks: list[Considered]
+    id: str
+
+
 @method("ask.answer_many", "approver", AnswerMany, acts_as_person=True, limited="itself")
-async def answer_many(gateway: Gateway, caller: Caller, params: AnswerMany) -> dict[str, Any]:
+async def answer_many(gateway: Gateway, caller: Caller, params: AnswerMany) -> AnsweredMany:
     """Allow or deny many asks at once, each by itself: `asks` says of every one what became of it, or would be answered."""
     id_ = check_id(params.id, "cmd") if params.id is not None else new_command_id()
     chosen = _chosen(gateway, caller, params)
@@ -50,7 +72,7 @@ async def answer_many(gateway: Gateway, caller: Caller, params: AnswerMany) -> d
         return {"dry_run": True, "asks": [_shown(record) for record in chosen], "id": id_}
     turns = asyncio.Semaphore(AT_ONCE)
 
-    async def one(record: AskRecord) -> dict[str, Any]:
+    async def one(record: Ask) -> Considered:
         async with turns:
             try:
                 outcome = await give(gateway, record, _answer(caller, params, record, id_))
@@ -63,7 +85,7 @@ async def answer_many(gateway: Gateway, caller: Caller, params: AnswerMany) -> d
     return {"dry_run": False, "asks": [task.result() for task in tasks], "id": id_}
 
 
-def _chosen(gateway: Gateway, caller: Caller, params: AnswerMany) -> list[AskRecord]:
+def _chosen(gateway: Gateway, caller: Caller, params: AnswerMany) -> list[Ask]:
     sight = Sight(gateway.directory, caller.principal.scope)
     filters = (params.session, params.team, params.workspace, params.tool, params.kind, params.command)
     if params.asks is None and not params.all and all(one is None for one in filters):
@@ -83,11 +105,11 @@ def _chosen(gateway: Gateway, caller: Caller, params: AnswerMany) -> list[AskRec
     return sorted(found, key=_by_sequence)
 
 
-def _by_sequence(record: AskRecord) -> int:
+def _by_sequence(record: Ask) -> int:
     return record.sequence
 
 
-def _known(gateway: Gateway, sight: Sight, ask: str) -> AskRecord:
+def _known(gateway: Gateway, sight: Sight, ask: str) -> Ask:
     record = gateway.directory.ask(check_id(ask, "ask"))
     if record is None or not sight.holds(record.session):
         raise TrunklineError("unknown_ask", f"there is no ask {ask!r}", ask=ask)
@@ -96,7 +118,7 @@ def _known(gateway: Gateway, sight: Sight, ask: str) -> AskRecord:
     return record
 
 
-def _fits(gateway: Gateway, record: AskRecord, params: AnswerMany) -> bool:
+def _fits(gateway: Gateway, record: Ask, params: AnswerMany) -> bool:
     requested = record.requested
     state = gateway.directory.states.get(record.session)
     if params.session is not None and record.session != params.session:
@@ -123,11 +145,11 @@ def _commanded(requested: PermissionRequested, pattern: str, behaviour: str) -> 
     return all(shell.allowed(pattern, command) for command in commands)
 
 
-def _shown(record: AskRecord) -> dict[str, Any]:
+def _shown(record: Ask) -> Considered:
     return {"ask": record.ask, "session": record.session, "lane": record.lane, "requested": record.requested}
 
 
-def _answer(caller: Caller, params: AnswerMany, record: AskRecord, id: str) -> Answer:
+def _answer(caller: Caller, params: AnswerMany, record: Ask, id: str) -> Answer:
     wanted = "allow_once" if params.behaviour == "allow" else "reject_once"
     options = getattr(record.requested, "options", [])
     # Each has an id of its own, the same when the whole is repeated.

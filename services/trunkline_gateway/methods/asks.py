@@ -3,22 +3,25 @@ decided for good.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Final, Literal, NotRequired, TypedDict, TypeVar
 
 from msgspec.structs import replace
 
-from trunkline_fold.asks import AskRecord, AsksState, RejectedAnswer
+from trunkline_fold.asks import Ask, AsksState, RejectedAnswer, RuleRecord
+from trunkline_fold.team.board import TeamRequest
 from trunkline_gateway.answers import check_answer
 from trunkline_gateway.boards import team_asks
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Paged, Params, method, page_of
+from trunkline_gateway.registry import Page, Paged, Params, method, page_of
 from trunkline_gateway.sight import Sight, require_sight
 from trunkline_gateway.signatures import WINDOW_S, check_signature, make_nonce
 from trunkline_wire import ERRORS, Answer, Source, TrunklineError, timestamp
-from trunkline_wire.asks import Behaviour, Signature
+from trunkline_wire.asks import AskDecided, Behaviour, Signature
 from trunkline_wire.blocks import Json
 from trunkline_wire.ids import check_id, new_command_id
 from trunkline_wire.signing import FORM
+
+T = TypeVar("T")
 
 DECISION_S: Final = 10.0
 
@@ -29,8 +32,16 @@ class List(Paged, frozen=True, kw_only=True):
     status: Literal["open", "decided", "expired", "withdrawn", "lost", "all"] = "open"
 
 
+class AskPage(Page):
+    """Of a team `members` and `requests` too: by ask the member that asks (None: the lead), and what no session can answer."""
+
+    asks: list[Ask]
+    members: NotRequired[dict[str, str | None]]
+    requests: NotRequired[list[TeamRequest]]
+
+
 @method("ask.list", "viewer", List, limited="itself")
-async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
+async def list_(gateway: Gateway, caller: Caller, params: List) -> AskPage:
     """The asks of one session, of a team (its lead and its members) or of all, in the order in which they came; open ones by default.
 
     Of a team `members` says which member asks, and `requests` what members wait for that no session on the bus can answer.
@@ -40,14 +51,28 @@ async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any
     sight = Sight(gateway.directory, caller.principal.scope)
     if params.team is None:
         asks = sight.asks(params.session)
-        return page_of("asks", [ask for ask in asks if params.status in ("all", ask.status)], params)
+        shown, page = page_of([ask for ask in asks if params.status in ("all", ask.status)], params)
+        return {"asks": shown, **page}
     found = gateway.boards.find(gateway.directory, caller.principal.scope, params.team)
     known = team_asks(found, sight)
     asks = [ask for ask in known if params.status in ("all", ask.status)]
-    return page_of("asks", [ask for ask in asks if params.session in (None, ask.session)], params) | {
+    shown, page = page_of([ask for ask in asks if params.session in (None, ask.session)], params)
+    return {
+        "asks": shown,
+        **page,
         "members": {ask.ask: found.member_of(ask) for ask in asks},
         "requests": found.requests(known),
     }
+
+
+class Answered(TypedDict):
+    """`decided`, or `voted` where more voices are needed: `votes` of a `quorum`."""
+
+    outcome: Literal["decided", "voted"]
+    answer: str
+    decision: NotRequired[AskDecided]
+    votes: NotRequired[int]
+    quorum: NotRequired[int]
 
 
 class AnswerParams(Params, frozen=True, kw_only=True):
@@ -65,7 +90,7 @@ class AnswerParams(Params, frozen=True, kw_only=True):
 
 
 @method("ask.answer", "approver", AnswerParams, acts_as_person=True, limited="itself")
-async def answer(gateway: Gateway, caller: Caller, params: AnswerParams) -> dict[str, Any]:
+async def answer(gateway: Gateway, caller: Caller, params: AnswerParams) -> Answered:
     """Decide an ask. The same `id` again gets the same outcome; who is too late learns what was decided.
 
     A signed answer has an id, which is signed with it.
@@ -102,8 +127,15 @@ class Nothing(Params, frozen=True, kw_only=True):
     pass
 
 
+class Nonce(TypedDict):
+    nonce: str
+    time: str
+    window_s: float
+    form: str
+
+
 @method("ask.nonce", "approver", Nothing, acts_as_person=True, limited="itself")
-async def nonce(gateway: Gateway, caller: Caller, _: Nothing) -> dict[str, Any]:
+async def nonce(gateway: Gateway, caller: Caller, _: Nothing) -> Nonce:
     """For one signed answer: a nonce, the server's time, how many seconds both are good for, and the form of what is signed."""
     made = await make_nonce(gateway.bus, caller.principal.actor)
     return {"nonce": made, "time": timestamp(), "window_s": WINDOW_S, "form": FORM}
@@ -114,13 +146,13 @@ def answering(caller: Caller) -> Source:
     return replace(caller.principal.source, role=caller.principal.role)
 
 
-async def give(gateway: Gateway, ask: AskRecord, given: Answer) -> dict[str, Any]:
+async def give(gateway: Gateway, ask: Ask, given: Answer) -> Answered:
     """Bring an answer to the log, and wait for what becomes of it. Raises TrunklineError for one that did not win."""
     if ask.status == "open":
         check_answer(ask, given)
         await gateway.requests.answer(given)
 
-    def judged() -> dict[str, Any] | None:
+    def judged() -> Answered | None:
         record = gateway.directory.ask(given.ask)
         if record is None:
             raise TrunklineError("unknown_ask", f"the ask {given.ask!r} is no longer in the log", ask=given.ask)
@@ -129,7 +161,7 @@ async def give(gateway: Gateway, ask: AskRecord, given: Answer) -> dict[str, Any
     return await _outcome(gateway, given, judged)
 
 
-async def _find(gateway: Gateway, params: AnswerParams) -> AskRecord:
+async def _find(gateway: Gateway, params: AnswerParams) -> Ask:
     ask = gateway.directory.ask(params.ask)
     if ask is None and params.session is not None:
         # It may be in the log and not yet here.
@@ -141,7 +173,7 @@ async def _find(gateway: Gateway, params: AnswerParams) -> AskRecord:
     return ask
 
 
-async def _outcome(gateway: Gateway, given: Answer, judged: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
+async def _outcome(gateway: Gateway, given: Answer, judged: Callable[[], T | None]) -> T:
     try:
         return await gateway.directory.until(given.session, judged, DECISION_S)
     except TimeoutError:
@@ -153,7 +185,7 @@ async def _outcome(gateway: Gateway, given: Answer, judged: Callable[[], dict[st
         ) from None
 
 
-def judge(record: AskRecord, answer: str) -> dict[str, Any] | None:
+def judge(record: Ask, answer: str) -> Answered | None:
     """What became of an answer, by the fold; None while it is open. Raises TrunklineError for one that did not win."""
     if record.status == "decided" and record.decision is not None:
         if record.decision.answer == answer:
@@ -189,8 +221,12 @@ class Rules(Params, frozen=True, kw_only=True):
     session: str
 
 
+class SessionRules(TypedDict):
+    rules: list[RuleRecord]
+
+
 @method("ask.rules", "viewer", Rules)
-async def rules(gateway: Gateway, _: Caller, params: Rules) -> dict[str, Any]:
+async def rules(gateway: Gateway, _: Caller, params: Rules) -> SessionRules:
     """The session's own rules, which people made by allowing something for good, those that were revoked too."""
     await gateway.directory.session(params.session)
     return {"rules": gateway.directory.asks_of(params.session).rules}
@@ -202,8 +238,13 @@ class Revoke(Params, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class RuleRevoked(TypedDict):
+    rule: RuleRecord
+    answer: str
+
+
 @method("ask.revoke", "approver", Revoke, acts_as_person=True)
-async def revoke(gateway: Gateway, caller: Caller, params: Revoke) -> dict[str, Any]:
+async def revoke(gateway: Gateway, caller: Caller, params: Revoke) -> RuleRevoked:
     """Take a rule of the session back: what it allowed is asked about again. The same `id` again gets the same outcome."""
     await gateway.directory.session(params.session)
     known = gateway.directory.asks_of(params.session)
@@ -228,7 +269,7 @@ async def revoke(gateway: Gateway, caller: Caller, params: Revoke) -> dict[str, 
     )
 
 
-def _revoked(state: AsksState, name: str, given: Answer) -> dict[str, Any] | None:
+def _revoked(state: AsksState, name: str, given: Answer) -> RuleRevoked | None:
     rule = next((rule for rule in state.rules if rule.rule == name), None)
     if rule is None or not rule.in_force:
         if rule is not None and rule.revoked_answer == given.id:

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from trunkline_bus.blobs import Blobs
 from trunkline_gateway.gateway import Caller, Gateway
@@ -25,8 +25,14 @@ def check_name(sha256: str) -> str:
     return sha256
 
 
+class BlobPart(TypedDict):
+    size: int
+    data: str
+    next: str | None
+
+
 @method("blob.get", "viewer", Get, limited="itself")
-async def get(gateway: Gateway, caller: Caller, params: Get) -> dict[str, Any]:  # noqa: ARG001
+async def get(gateway: Gateway, caller: Caller, params: Get) -> BlobPart:  # noqa: ARG001
     """A part of a large value: base64 in `data`, `size` of the whole in bytes, and `next` to ask for the following part.
 
     The name is the right to it: whoever knows the sha256 has been shown the reference, or has the value.

@@ -3,8 +3,9 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NotRequired, TypedDict
 
+from trunkline_fold.session import SessionState
 from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.choice import Chosen, choose
 from trunkline_gateway.gateway import Caller, Gateway
@@ -31,8 +32,16 @@ class Create(Params, frozen=True, kw_only=True):
     wait: bool = True
 
 
+class Created(TypedDict):
+    """`state` None: the session is not there yet, for it was not waited for. `notice`: why another way than the best was taken."""
+
+    session: str
+    state: SessionState | None
+    notice: NotRequired[str]
+
+
 @method("session.create", "participant", Create, limited="itself")
-async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, Any]:
+async def create(gateway: Gateway, caller: Caller, params: Create) -> Created:
     """Start a session of an `agent`, by the best `adapter` or a given one, in a directory of `host`.
 
     Without `host` it starts on the gateway's own, or, where that has no worker, on a living one that can run it.
@@ -67,9 +76,8 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
         raise TrunklineError("session_exists", f"session {session!r} exists already", session=session)
     if known is None:
         await gateway.requests.spawn(spawn)
-    notice = {"notice": chosen.notice} if chosen.notice else {}
     if not params.wait:
-        return {"session": session, "state": known, **notice}
+        return _created(session, known, chosen.notice)
     try:
         state = await gateway.directory.until(session, lambda: gateway.directory.states.get(session), SPAWN_S)
     except TimeoutError:
@@ -78,7 +86,11 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
             f"no worker of host {host!r} took the session within {SPAWN_S:g} s: `worker.list` shows who is there",
             session=session,
         ) from None
-    return {"session": session, "state": state, **notice}
+    return _created(session, state, chosen.notice)
+
+
+def _created(session: str, state: SessionState | None, notice: str | None) -> Created:
+    return {"session": session, "state": state, "notice": notice} if notice else {"session": session, "state": state}
 
 
 def _place(gateway: Gateway, params: Create, session: str) -> str:

@@ -1,16 +1,17 @@
 """`event.list`: what happened since a cursor, for programs that ask instead of keeping a connection."""
 
 import contextlib
-from typing import Any, Final
+from typing import Final, NotRequired, TypedDict
 
 import msgspec
 
+from trunkline_bus.cursor import Gap
 from trunkline_bus.reader import Reader
 from trunkline_gateway.cursors import position, scope
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods.extensions import itself
 from trunkline_gateway.patterns import Patterns
-from trunkline_gateway.registry import Params, method
+from trunkline_gateway.registry import EventAt, Params, method
 from trunkline_gateway.ring import frame_of, session_of
 from trunkline_gateway.roles import EVERYTHING
 from trunkline_gateway.sight import Sight, require_sight
@@ -43,8 +44,14 @@ class _Routed(msgspec.Struct, frozen=True):
     source: _Source | None = None
 
 
+class EventsSince(TypedDict):
+    events: list[EventAt]
+    cursor: str
+    gap: NotRequired[Gap]
+
+
 @method("event.list", "viewer", List, limited="itself")
-async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
+async def list_(gateway: Gateway, caller: Caller, params: List) -> EventsSince:
     """The facts above the cursor `after`, and the cursor to go on from; without `after` only the cursor of now.
 
     A `gap` says why not everything can be given; its cursor is of now. An empty answer may still move the cursor.
@@ -81,7 +88,7 @@ async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any
     if directory.position <= seen and params.wait:
         with contextlib.suppress(TimeoutError):
             await directory.until("*", lambda: directory.position > seen or None, params.wait)
-    found, text, size, scanned = list[dict[str, Any]](), params.after, 0, 0
+    found, text, size, scanned = list[EventAt](), params.after, 0, 0
     if directory.position <= seen:
         return {"events": found, "cursor": text}
     async with Reader(gateway.bus, subjects.EVENTS, filters, after=seen, until=directory.position) as reader:

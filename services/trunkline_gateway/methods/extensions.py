@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 import tomllib
-from typing import Any, Final, cast
+from typing import Any, Final, TypedDict, cast
 from uuid import UUID
 
 from trunkline_bus import direct
@@ -13,7 +13,8 @@ from trunkline_bus.dead_letters import bury
 from trunkline_gateway.agents import refuse_agents
 from trunkline_gateway.emitting import emit as write
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Paged, Params, method, page_of
+from trunkline_gateway.registry import Page, Paged, Params, method, page_of
+from trunkline_gateway.roles import Limited, Role
 from trunkline_wire import TrunklineError, subjects
 from trunkline_wire.ids import check_id, new_event_id
 
@@ -25,14 +26,40 @@ class Nothing(Params, frozen=True, kw_only=True):
     pass
 
 
+class ExtensionMethod(TypedDict):
+    name: str
+    role: Role
+    limited: Limited
+
+
+class ExtensionPages(TypedDict):
+    role: Role
+    title: str
+
+
+class ShownExtension(TypedDict):
+    """`refused`: what of it is no method, and why. `statistics`: what it says of itself, as NATS services do."""
+
+    name: str
+    version: str
+    description: str
+    methods: list[ExtensionMethod]
+    refused: list[str]
+    pages: ExtensionPages | None
+    statistics: list[dict[str, Any]]
+
+
+class ExtensionPage(Page):
+    extensions: list[ShownExtension]
+
+
 @method("extension.list", "viewer", Paged, limited="itself")
-async def list_(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
+async def list_(gateway: Gateway, _: Caller, params: Paged) -> ExtensionPage:
     """The extensions that answer: their methods, what of them was refused and why, and their own statistics."""
     await gateway.extensions.look()
-    told = page_of("extensions", sorted(gateway.extensions.known.values(), key=lambda one: one.name), params)
-    known = told["extensions"]
+    known, page = page_of(sorted(gateway.extensions.known.values(), key=lambda one: one.name), params)
     statistics = await asyncio.gather(*(gateway.extensions.statistics(one.name) for one in known))
-    return told | {
+    return {
         "extensions": [
             {
                 "name": one.name,
@@ -44,16 +71,25 @@ async def list_(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
                 "statistics": counted,
             }
             for one, counted in zip(known, statistics, strict=True)
-        ]
+        ],
+        **page,
     }
 
 
-class Page(Params, frozen=True, kw_only=True):
+class OfExtension(Params, frozen=True, kw_only=True):
     extension: str
 
 
-@method("extension.page", "viewer", Page)
-async def page(gateway: Gateway, caller: Caller, params: Page) -> dict[str, Any]:
+class PagesTicket(TypedDict):
+    """`expires` is in seconds since 1970."""
+
+    path: str
+    title: str
+    expires: float
+
+
+@method("extension.page", "viewer", OfExtension)
+async def pages(gateway: Gateway, caller: Caller, params: OfExtension) -> PagesTicket:
     """Where the caller finds an extension's pages for the next hour: `path`, which is a secret, and what to call them."""
     offered = await gateway.extensions.pages(params.extension)
     caller.principal.require(offered.role, f"the pages of {params.extension}")
@@ -63,8 +99,13 @@ async def page(gateway: Gateway, caller: Caller, params: Page) -> dict[str, Any]
     return {"path": f"/ext/{params.extension}/{ticket}/", "title": offered.title, "expires": expires}
 
 
+class OwnConfig(TypedDict):
+    extension: str
+    config: dict[str, Any]
+
+
 @method("extension.config", "viewer", Nothing)
-async def config(gateway: Gateway, caller: Caller, _: Nothing) -> dict[str, Any]:
+async def config(gateway: Gateway, caller: Caller, _: Nothing) -> OwnConfig:
     """The table `[extensions.<name>]` of this host's `trunkline.toml`, for that extension alone."""
     name = itself(caller)
     path = gateway.settings.home / "trunkline.toml"
@@ -96,8 +137,13 @@ class Emit(Params, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class Emitted(TypedDict):
+    id: str
+    sequence: int
+
+
 @method("extension.emit", "viewer", Emit)
-async def emit(gateway: Gateway, caller: Caller, params: Emit) -> dict[str, Any]:
+async def emit(gateway: Gateway, caller: Caller, params: Emit) -> Emitted:
     """Write the event `ext.<name>.<kind>` into a session's history; the same `id` again, at once, is the same event."""
     name = itself(caller)
     if _KIND.fullmatch(params.kind) is None:
@@ -121,8 +167,12 @@ class Letter(Params, frozen=True, kw_only=True):
     error: str
 
 
+class Buried(TypedDict):
+    pass
+
+
 @method("extension.dead_letter", "viewer", Letter)
-async def dead_letter(gateway: Gateway, caller: Caller, params: Letter) -> dict[str, Any]:
+async def dead_letter(gateway: Gateway, caller: Caller, params: Letter) -> Buried:
     """Note that the event at a cursor of `event.list` could not be delivered, for people to find."""
     name = itself(caller)
     stored = await direct.at(gateway.bus, subjects.EVENTS, gateway.cursors.place(params.cursor))

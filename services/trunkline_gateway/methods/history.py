@@ -1,13 +1,14 @@
 """`session.history`: any page of a session's events, on request with the results of tools beside their calls."""
 
-from typing import Any, Final
+from typing import Final, NotRequired
 
 import msgspec
 
-from trunkline_bus.pages import Page, history_page
+from trunkline_bus import pages
+from trunkline_bus.pages import history_page
 from trunkline_bus.stored import Stored
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import PAGE, Params, method
+from trunkline_gateway.registry import PAGE, EventAt, Page, Params, method
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import check_id
 from trunkline_wire.turn import ToolCompleted, ToolStarted
@@ -16,7 +17,7 @@ MAX_PAGE: Final = 500
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 """A page of large events is cut short: the next one goes on behind it."""
 MAX_AHEAD: Final = 2_000
-"""Events behind a page that are searched for the results of its calls."""
+"""HistoryPage behind a page that are searched for the results of its calls."""
 
 
 class History(Params, frozen=True, kw_only=True):
@@ -28,9 +29,23 @@ class History(Params, frozen=True, kw_only=True):
     """Put the result of each tool call beside the call."""
 
 
+class HistoryEntry(EventAt):
+    """`result`: of a tool's call, where results are joined."""
+
+    result: NotRequired[EventAt]
+
+
+class HistoryPage(Page):
+    """`before` and `after` are cursors."""
+
+    events: list[HistoryEntry]
+    before: str | None
+    after: str | None
+
+
 @method("session.history", "viewer", History)
-async def history(gateway: Gateway, _: Caller, params: History) -> dict[str, Any]:
-    """Events in order: the latest ones, or those just `before` or just `after` the cursor of an event.
+async def history(gateway: Gateway, _: Caller, params: History) -> HistoryPage:
+    """HistoryPage in order: the latest ones, or those just `before` or just `after` the cursor of an event.
 
     Pages that go back begin with the start of a message where they can, and may be a little longer for it; `before` and
     `after` of the answer are where the pages around it go on. With `join` a `tool.started` has its `tool.completed` as
@@ -53,14 +68,14 @@ async def history(gateway: Gateway, _: Caller, params: History) -> dict[str, Any
     results = await _results(gateway, params.session, page, kept) if params.join and kept else {}
     taken = {result.sequence for result in results.values()}
 
-    def told(one: Stored) -> dict[str, Any]:
+    def told(one: Stored) -> EventAt:
         return {"cursor": gateway.cursors.at(params.session, one.sequence, one.id), "event": msgspec.Raw(one.raw)}
 
-    events = [
-        told(one) | ({"result": told(results[one.sequence])} if one.sequence in results else {})
-        for one in kept
-        if one.sequence not in taken
-    ]
+    def entry(one: Stored) -> HistoryEntry:
+        result = results.get(one.sequence)
+        return {**told(one)} if result is None else {**told(one), "result": told(result)}
+
+    events = [entry(one) for one in kept if one.sequence not in taken]
     return {
         "events": events,
         "total": page.total,
@@ -81,7 +96,7 @@ def _item(stored: Stored) -> str | None:
         return None
 
 
-async def _results(gateway: Gateway, session: str, page: Page, kept: list[Stored]) -> dict[int, Stored]:
+async def _results(gateway: Gateway, session: str, page: pages.Page, kept: list[Stored]) -> dict[int, Stored]:
     """The results of the calls among `kept`, by the sequences of the calls; no more behind them than a page's bytes."""
     calls = {item: one.sequence for one in kept if one.type == ToolStarted.TYPE and (item := _item(one)) is not None}
     found: dict[int, Stored] = {}

@@ -1,6 +1,6 @@
 """`ask.link`: a link that decides one ask, for whoever holds it."""
 
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from trunkline_gateway import links
 from trunkline_gateway.gateway import Caller, Gateway
@@ -24,8 +24,16 @@ class Link(Params, frozen=True, kw_only=True):
     session: str | None = None
 
 
+class AskLink(TypedDict):
+    """`expires` is in seconds since 1970."""
+
+    code: str
+    path: str
+    expires: float
+
+
 @method("ask.link", "approver", Link, acts_as_person=True, limited="itself")
-async def link(gateway: Gateway, caller: Caller, params: Link) -> dict[str, Any]:
+async def link(gateway: Gateway, caller: Caller, params: Link) -> AskLink:
     """A code that decides an ask, once; `path` is where a browser opens it, behind the gateway's URL."""
     check_id(params.ask, "ask")
     ask = gateway.directory.ask(params.ask)

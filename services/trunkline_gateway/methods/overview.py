@@ -1,12 +1,13 @@
 """`overview.get`: the whole installation at a glance, for who runs it."""
 
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
-from trunkline_bus import direct, kv
+from trunkline_bus import direct, kv, places
 from trunkline_bus.connection import Bus
 from trunkline_gateway.gateway import Caller, Gateway
+from trunkline_gateway.overview import Counted
 from trunkline_gateway.registry import Params, method
 from trunkline_gateway.workers import Worker
 from trunkline_wire import subjects
@@ -16,8 +17,52 @@ class Nothing(Params, frozen=True, kw_only=True):
     pass
 
 
+class LogFill(TypedDict):
+    """`fill`: the share of its room that is used, 0 to 1."""
+
+    last: int
+    messages: int
+    fill: float
+
+
+class ProjectionLag(TypedDict):
+    name: str
+    version: int
+    position: int
+    behind: int
+    frozen: int
+
+
+class WorkerAgent(TypedDict):
+    name: str
+    version: str | None
+    error: str | None
+
+
+class WorkerShown(TypedDict):
+    """`started` is in seconds since 1970."""
+
+    worker: str
+    host: str
+    hostname: str | None
+    version: str | None
+    started: float
+    sessions: int
+    busy: int
+    agents: list[WorkerAgent]
+
+
+class Glance(Counted):
+    version: str
+    host: str
+    log: LogFill
+    projections: list[ProjectionLag]
+    workers: list[WorkerShown]
+    dashboards: dict[str, str]
+
+
 @method("overview.get", "owner", Nothing)
-async def get(gateway: Gateway, _: Caller, params: Nothing) -> dict[str, Any]:
+async def get(gateway: Gateway, _: Caller, params: Nothing) -> Glance:
     """Sessions by status, open asks and the oldest, events a second, how far projections are behind the log, workers, spend
     by agent and workspace, native messages that no adapter understood, and the dashboards that the settings name.
 
@@ -35,32 +80,36 @@ async def get(gateway: Gateway, _: Caller, params: Nothing) -> dict[str, Any]:
     }
 
 
-class _Place(msgspec.Struct, frozen=True):
-    position: int = 0
-    frozen: list[str] = []
+class _Head(msgspec.Struct, frozen=True):
+    edition: places.Edition
 
 
-async def _projections(bus: Bus, last: int) -> list[dict[str, Any]]:
-    """Where each projection stands, its newest version."""
-    found: dict[str, tuple[int, _Place]] = {}
+async def _projections(bus: Bus, last: int) -> list[ProjectionLag]:
+    """Where each projection stands, its newest version; of one in parts the part that is furthest behind."""
+    found: dict[str, places.Edition] = {}
     for entry in await kv.entries(bus, subjects.KV_POSITIONS):
         name, _, version = entry.key.rpartition(".v")
-        if entry.value is None or not version.isdecimal() or found.get(name, (0,))[0] > int(version):
+        if entry.value is None or not version.isdecimal():
             continue
-        found[name] = int(version), msgspec.json.decode(entry.value, type=_Place)
-    return [
-        {
+        edition = msgspec.json.decode(entry.value, type=_Head).edition
+        if name not in found or found[name].version <= edition.version:
+            found[name] = edition
+    shown: list[ProjectionLag] = []
+    for name, edition in sorted(found.items()):
+        place = await places.read_place(bus, name, edition) or places.Place(edition=edition)
+        behind = max(0, last - place.position)
+        told: ProjectionLag = {
             "name": name,
-            "version": version,
+            "version": edition.version,
             "position": place.position,
-            "behind": max(0, last - place.position),
+            "behind": behind,
             "frozen": len(place.frozen),
         }
-        for name, (version, place) in sorted(found.items())
-    ]
+        shown.append(told)
+    return shown
 
 
-def _worker(worker: Worker) -> dict[str, Any]:
+def _worker(worker: Worker) -> WorkerShown:
     """A worker without what its agents can do."""
     return {
         "worker": worker.worker,

@@ -4,18 +4,19 @@ For approvers, who have to know what is asked of them, and not for limited token
 """
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import msgspec
 
 from trunkline_bus import direct
 from trunkline_bus.reader import read
 from trunkline_bus.stored import Stored
-from trunkline_fold.asks import AskRecord
+from trunkline_fold.asks import Ask
 from trunkline_fold.policy import Policy, parse_policy
+from trunkline_fold.policy.rules import Rule
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Params, method
-from trunkline_gateway.rehearsal import Described, Rehearsal
+from trunkline_gateway.registry import Page, Params, method
+from trunkline_gateway.rehearsal import Described, Rehearsal, Result
 from trunkline_wire import SystemRecord, TrunklineError, parse_time, subjects
 from trunkline_wire.ids import check_id
 
@@ -62,8 +63,19 @@ class Nothing(Params, frozen=True, kw_only=True):
     pass
 
 
+class PolicyNow(TypedDict):
+    """`recorded` None: the default is in force, for there was no version yet."""
+
+    version: str
+    text: str
+    path: str | None
+    recorded: str | None
+    default: str
+    rules: list[Rule]
+
+
 @method("policy.get", "approver", Nothing)
-async def get(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
+async def get(gateway: Gateway, _: Caller, __: Nothing) -> PolicyNow:
     """The policy in force: its text, version and file, and its rules in the order in which they are tried."""
     found = await in_force(gateway)
     policy = parse_policy(found.text, state_dir=found.state_dir)
@@ -73,7 +85,7 @@ async def get(gateway: Gateway, _: Caller, __: Nothing) -> dict[str, Any]:
         "path": found.path,
         "recorded": found.recorded,
         "default": policy.default,
-        "rules": policy.rules,
+        "rules": list(policy.rules),
     }
 
 
@@ -90,8 +102,18 @@ class Test(Params, frozen=True, kw_only=True):
     policy: str | None = None
 
 
+class PolicyTest(TypedDict):
+    """`other`: the version of the policy that is not in force; `changed` of the results differ."""
+
+    version: str
+    other: str | None
+    results: list[Result]
+    changed: int
+    truncated: bool
+
+
 @method("policy.test", "approver", Test)
-async def test(gateway: Gateway, _: Caller, params: Test) -> dict[str, Any]:
+async def test(gateway: Gateway, _: Caller, params: Test) -> PolicyTest:
     """Which rule would win, and why those before it would not; nothing is decided.
 
     `truncated` says that only the latest asks were tried.
@@ -116,11 +138,11 @@ async def test(gateway: Gateway, _: Caller, params: Test) -> dict[str, Any]:
     }
 
 
-def _by_sequence(record: AskRecord) -> int:
+def _by_sequence(record: Ask) -> int:
     return record.sequence
 
 
-async def _records(gateway: Gateway, params: Test) -> list[AskRecord]:
+async def _records(gateway: Gateway, params: Test) -> list[Ask]:
     if params.ask is not None:
         record = gateway.directory.ask(check_id(params.ask, "ask"))
         if record is None:
@@ -142,28 +164,59 @@ class Versions(Params, frozen=True, kw_only=True):
     before: int | None = None
 
 
+class PolicyVersion(TypedDict):
+    """A version as it was recorded; `rules` is how many it has, `error` why they can't be read."""
+
+    version: str
+    text: str
+    state_dir: str
+    user_home: str
+    path: str | None
+    recorded: str | None
+    rules: int | None
+    error: str | None
+
+
+class PolicyVersions(Page):
+    versions: list[PolicyVersion]
+    next: int | None
+
+
 @method("policy.history", "approver", Versions)
-async def history(gateway: Gateway, _: Caller, params: Versions) -> dict[str, Any]:
+async def history(gateway: Gateway, _: Caller, params: Versions) -> PolicyVersions:
     """The versions in the log, the latest first, with their texts; `next` is `before` of the next page."""
     if not 1 <= params.limit <= MAX_VERSIONS:
         raise TrunklineError("bad_params", f"limit must be between 1 and {MAX_VERSIONS}", field="limit")
     every = await read(gateway.bus, subjects.SYSTEM, [subjects.system(KIND)])
     older = [one for one in every if params.before is None or one.sequence < params.before]
     page = older[-params.limit :][::-1]
-    versions = [{**msgspec.to_builtins(_version(gateway, one)), **_counted(_version(gateway, one))} for one in page]
     more = len(older) > len(page)
     return {
-        "versions": versions,
+        "versions": [_shown(_version(gateway, one)) for one in page],
         "next": page[-1].sequence if more else None,
         "total": len(every),
         "has_more": more,
     }
 
 
-def _counted(found: InForce) -> dict[str, Any]:
-    """How many rules it has; a version that this program can't read says why."""
+def _shown(found: InForce) -> PolicyVersion:
+    rules, error = _counted(found)
+    return {
+        "version": found.version,
+        "text": found.text,
+        "state_dir": found.state_dir,
+        "user_home": found.user_home,
+        "path": found.path,
+        "recorded": found.recorded,
+        "rules": rules,
+        "error": error,
+    }
+
+
+def _counted(found: InForce) -> tuple[int | None, str | None]:
+    """How many rules it has, or why it can't be read."""
     try:
         policy: Policy = parse_policy(found.text, state_dir=found.state_dir)
     except TrunklineError as error:
-        return {"rules": None, "error": error.message}
-    return {"rules": len(policy.rules), "error": None}
+        return None, error.message
+    return len(policy.rules), None

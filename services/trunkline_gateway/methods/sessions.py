@@ -2,20 +2,22 @@
 
 import functools
 from contextlib import AsyncExitStack
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import msgspec
 from msgspec.structs import replace
 
+from trunkline_fold.asks import Ask
 from trunkline_fold.session import SessionState
 from trunkline_gateway.agents import refuse_agents
+from trunkline_gateway.blocks import OpenBlock
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.privileges import role_for_verb
-from trunkline_gateway.registry import Paged, Params, method, page_of
+from trunkline_gateway.registry import EventAt, Page, Paged, Params, method, page_of
 from trunkline_gateway.sight import Sight
 from trunkline_gateway.snapshot import MESSAGES, check_count, latest_messages
-from trunkline_wire import Data, TrunklineError, encode, make_command, timestamp
-from trunkline_wire.blocks import Block, TextBlock, ThinkingBlock, text_of
+from trunkline_wire import Data, ErrorInfo, TrunklineError, encode, make_command, timestamp
+from trunkline_wire.blocks import Block, Json, TextBlock, ThinkingBlock, text_of
 from trunkline_wire.commands import VERBS, Close, Interrupt, Prompt, Steer
 from trunkline_wire.events import Source
 from trunkline_wire.ids import check_id, new_command_id
@@ -58,14 +60,19 @@ class List(Paged, frozen=True, kw_only=True):
         return any(self.search.casefold() in text.casefold() for text in shown if text)
 
 
+class SessionPage(Page):
+    sessions: list[SessionState]
+
+
 @method("session.list", "viewer", List, limited="itself")
-async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
+async def list_(gateway: Gateway, caller: Caller, params: List) -> SessionPage:
     """The sessions, the one with the latest event first; all the filters that are given must match.
 
     `search` is looked for in title, directory, id, agent and the latest text, whatever its case.
     """
     states = [state for state in Sight(gateway.directory, caller.principal.scope).states() if params.wants(state)]
-    return page_of("sessions", states, params)
+    sessions, page = page_of(states, params)
+    return {"sessions": sessions, **page}
 
 
 class One(Params, frozen=True, kw_only=True):
@@ -77,8 +84,15 @@ class Get(One, frozen=True, kw_only=True):
     """How many of the latest messages are told, at most MAX_MESSAGES."""
 
 
+class SessionNow(TypedDict):
+    state: SessionState
+    asks: list[Ask]
+    messages: list[EventAt]
+    blocks: list[OpenBlock]
+
+
 @method("session.get", "viewer", Get)
-async def get(gateway: Gateway, _: Caller, params: Get) -> dict[str, Any]:
+async def get(gateway: Gateway, _: Caller, params: Get) -> SessionNow:
     """A session as of the log's end: its state, its asks, the latest messages as events, and what is being written now.
 
     `blocks` are the texts so far of open blocks; a subscription's snapshot says the same, and follows it.
@@ -98,6 +112,19 @@ async def get(gateway: Gateway, _: Caller, params: Get) -> dict[str, Any]:
     return {"state": state, "asks": asks, "messages": messages, "blocks": blocks}
 
 
+class CommandSent(TypedDict):
+    """`sequence` is the command's in the log of commands. Where it was waited for, `outcome` says what became of it:
+    `how` and `result` of one that has finished, `error` of one that has not.
+    """
+
+    command: str
+    sequence: int
+    outcome: NotRequired[Literal["finished", "failed", "rejected"]]
+    how: NotRequired[str | None]
+    result: NotRequired[Json]
+    error: NotRequired[ErrorInfo]
+
+
 class PromptParams(Params, frozen=True, kw_only=True):
     session: str
     text: str | None = None
@@ -109,7 +136,7 @@ class PromptParams(Params, frozen=True, kw_only=True):
 
 
 @method("session.prompt", "participant", PromptParams)
-async def prompt(gateway: Gateway, caller: Caller, params: PromptParams) -> dict[str, Any]:
+async def prompt(gateway: Gateway, caller: Caller, params: PromptParams) -> CommandSent:
     """Send a user message. Returns when it is in the log of commands; the same `id` again is the same command."""
     if (params.text is None) == (params.content is None):
         raise TrunklineError("bad_params", "give either `text` or `content`", field="text")
@@ -139,7 +166,7 @@ class InterruptParams(Params, frozen=True, kw_only=True):
 
 
 @method("session.interrupt", "participant", InterruptParams)
-async def interrupt(gateway: Gateway, caller: Caller, params: InterruptParams) -> dict[str, Any]:
+async def interrupt(gateway: Gateway, caller: Caller, params: InterruptParams) -> CommandSent:
     """Stop the named turn, or the one that is open."""
     state = await _open_session(gateway, params.session, "interrupt", params.id)
     target = params.turn
@@ -157,7 +184,7 @@ class CloseParams(Params, frozen=True, kw_only=True):
 
 
 @method("session.close", "participant", CloseParams)
-async def close(gateway: Gateway, caller: Caller, params: CloseParams) -> dict[str, Any]:
+async def close(gateway: Gateway, caller: Caller, params: CloseParams) -> CommandSent:
     """End the session's agent and close the session; `resume` reopens it."""
     return await send(gateway, caller, params.session, Close(reason=params.reason), id=params.id, wait=params.wait)
 
@@ -172,7 +199,7 @@ class CommandParams(Params, frozen=True, kw_only=True):
 
 
 @method("session.command", "participant", CommandParams)
-async def command(gateway: Gateway, caller: Caller, params: CommandParams) -> dict[str, Any]:
+async def command(gateway: Gateway, caller: Caller, params: CommandParams) -> CommandSent:
     """Send a command of any verb. With `wait` the answer has its `outcome` too."""
     data = read_args(params.verb, params.args)
     await require_verb(gateway, caller, params.verb)
@@ -239,7 +266,7 @@ async def send(
     target: str | None = None,
     wait: bool = False,
     source: Source | None = None,
-) -> dict[str, Any]:
+) -> CommandSent:
     command_id = check_id(id, "cmd") if id is not None else new_command_id()
     await _open_session(gateway, session, data.TYPE, command_id)
     sequence = await gateway.requests.command(
@@ -252,11 +279,12 @@ async def send(
             source=source or caller.principal.source,
         )
     )
-    sent: dict[str, Any] = {"command": command_id, "sequence": sequence}
-    return sent | await _outcome(gateway, session, command_id) if wait else sent
+    sent: CommandSent = {"command": command_id, "sequence": sequence}
+    return await _ended(gateway, session, sent) if wait else sent
 
 
-async def _outcome(gateway: Gateway, session: str, command_id: str) -> dict[str, Any]:
+async def _ended(gateway: Gateway, session: str, sent: CommandSent) -> CommandSent:
+    command_id = sent["command"]
     ended = functools.partial(gateway.directory.command_end, command_id)
     try:
         end = await gateway.directory.until(session, ended, OUTCOME_S)
@@ -268,11 +296,11 @@ async def _outcome(gateway: Gateway, session: str, command_id: str) -> dict[str,
         ) from None
     match end:
         case CommandFinished():
-            return {"outcome": "finished", "how": end.how, "result": end.result}
+            return {**sent, "outcome": "finished", "how": end.how, "result": end.result}
         case CommandFailed():
-            return {"outcome": "failed", "error": end.error}
+            return {**sent, "outcome": "failed", "error": end.error}
         case _:
-            return {"outcome": "rejected", "error": end.error}
+            return {**sent, "outcome": "rejected", "error": end.error}
 
 
 def _is_repeated(gateway: Gateway, id: str | None) -> bool:

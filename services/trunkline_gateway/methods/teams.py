@@ -3,17 +3,18 @@
 A team is named by its name, or by its id `<lead's session>/<name>` where several have one name.
 """
 
-from typing import Any, Final, Literal
+from typing import Final, Literal, TypedDict
 
-from trunkline_fold.team.board import BoardTask, Team
+from trunkline_fold.asks import Ask
+from trunkline_fold.team.board import BoardMessage, BoardTask, Team, TeamMember, TeamRequest
 from trunkline_fold.team.fold import total_usage
-from trunkline_gateway.boards import Found, shown, summary, team_asks
+from trunkline_gateway.boards import Found, TeamAbout, TeamSummary, about, shown, summary, team_asks
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.methods.sessions import send
-from trunkline_gateway.registry import MAX_PAGE, Paged, Params, method, page_of
+from trunkline_gateway.methods.sessions import CommandSent, send
+from trunkline_gateway.registry import MAX_PAGE, Page, Paged, Params, method, page_of
 from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError
-from trunkline_wire.blocks import TextBlock
+from trunkline_wire.blocks import TextBlock, Usage
 from trunkline_wire.commands import Prompt
 
 MAX_REASON: Final = 2000
@@ -25,8 +26,12 @@ class List(Paged, frozen=True, kw_only=True):
     status: Literal["live", "ended", "all"] = "live"
 
 
+class TeamPage(Page):
+    teams: list[TeamSummary]
+
+
 @method("team.list", "viewer", List, limited="itself")
-async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
+async def list_(gateway: Gateway, caller: Caller, params: List) -> TeamPage:
     """The teams, the one that changed last first; `session` is the lead's or a member's."""
     found = [
         one
@@ -35,22 +40,35 @@ async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any
         if params.session is None or params.session in one.sessions
     ]
     sight = Sight(gateway.directory, caller.principal.scope)
-    page = page_of("teams", found, params)
-    return page | {"teams": [summary(one, team_asks(one, sight)) for one in page["teams"]]}
+    chosen, page = page_of(found, params)
+    return {"teams": [summary(one, team_asks(one, sight)) for one in chosen], **page}
 
 
 class One(Params, frozen=True, kw_only=True):
     team: str
 
 
+class TeamNow(TeamAbout):
+    """`asking`: by ask the member that asks, None for the lead; `rest`: how many entries each capped collection has left out."""
+
+    role: Literal["lead", "member"]
+    members: list[TeamMember]
+    tasks: list[BoardTask]
+    requests: list[TeamRequest]
+    answered: list[TeamRequest]
+    asks: list[Ask]
+    asking: dict[str, str | None]
+    rest: dict[str, int]
+
+
 @method("team.get", "viewer", One, limited="itself")
-async def get(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
+async def get(gateway: Gateway, caller: Caller, params: One) -> TeamNow:
     """A team with its members, tasks, open and answered requests, and the open asks of all its members."""
     found = _find(gateway, caller, params.team)
     asks = team_asks(found, Sight(gateway.directory, caller.principal.scope))
     team = found.team
     return {
-        **summary(found, asks),
+        **about(found, asks),
         "role": team.role,
         "members": [shown(member) for member in team.members.values()],
         "tasks": [shown(task) for task in team.tasks.values()],
@@ -62,11 +80,20 @@ async def get(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
     }
 
 
+class Card(TypedDict):
+    task: BoardTask
+    waits_for: list[str]
+
+
+class TeamBoard(TeamSummary):
+    columns: dict[Column, list[Card]]
+
+
 @method("team.board", "viewer", One, limited="itself")
-async def board(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
+async def board(gateway: Gateway, caller: Caller, params: One) -> TeamBoard:
     """The tasks by what can be done with them: `ready`, `blocked` by others (`waits_for`), `in_progress`, `completed`."""
     found = _find(gateway, caller, params.team)
-    columns: dict[Column, list[dict[str, Any]]] = {"ready": [], "blocked": [], "in_progress": [], "completed": []}
+    columns: dict[Column, list[Card]] = {"ready": [], "blocked": [], "in_progress": [], "completed": []}
     for task in found.team.tasks.values():
         waits_for = _waits_for(found.team, task)
         column: Column = ("blocked" if waits_for else "ready") if task.status == "pending" else task.status
@@ -88,8 +115,16 @@ class Messages(Params, frozen=True, kw_only=True):
     limit: int = 50
 
 
+class MessagePage(TypedDict):
+    """`left_out`: how many older ones the board does not keep; `session.history` has all."""
+
+    messages: list[BoardMessage]
+    has_more: bool
+    left_out: int
+
+
 @method("team.messages", "viewer", Messages, limited="itself")
-async def messages(gateway: Gateway, caller: Caller, params: Messages) -> dict[str, Any]:
+async def messages(gateway: Gateway, caller: Caller, params: Messages) -> MessagePage:
     """What the members say to each other, the newest last; of one `member` what it said or was told, `before` a message's event."""
     if params.limit < 1:
         raise TrunklineError("bad_params", "limit must be 1 or more", field="limit")
@@ -103,8 +138,29 @@ async def messages(gateway: Gateway, caller: Caller, params: Messages) -> dict[s
     return {"messages": page, "has_more": len(page) < len(said), "left_out": found.team.rest.get("messages", 0)}
 
 
+class MemberUsage(TypedDict):
+    name: str
+    kind: Literal["teammate", "subagent"]
+    model: str | None
+    session: str | None
+    usage: Usage | None
+
+
+class LeadUsage(TypedDict):
+    usage: Usage
+    cost_usd: float | None
+    turns: int
+
+
+class TeamUsage(TypedDict):
+    id: str
+    members: list[MemberUsage]
+    total: Usage
+    lead: LeadUsage | None
+
+
 @method("team.usage", "viewer", One, limited="itself")
-async def usage(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
+async def usage(gateway: Gateway, caller: Caller, params: One) -> TeamUsage:
     """Tokens and cost (USD) by member, and of all of them; the lead's session by itself, for it may count its sub-agents too."""
     found = _find(gateway, caller, params.team)
     lead = gateway.directory.states.get(found.lead)
@@ -127,8 +183,13 @@ class Shutdown(Params, frozen=True, kw_only=True):
     wait: bool = False
 
 
+class ShutdownAsked(CommandSent):
+    session: str
+    team: str
+
+
 @method("team.shutdown", "participant", Shutdown, limited="itself")
-async def shutdown(gateway: Gateway, caller: Caller, params: Shutdown) -> dict[str, Any]:
+async def shutdown(gateway: Gateway, caller: Caller, params: Shutdown) -> ShutdownAsked:
     """Ask the lead to shut its team down: a prompt that says that it is a request. It may refuse; the board shows what it does."""
     found = _find(gateway, caller, params.team)
     if found.team.ended is not None:

@@ -4,13 +4,14 @@ import asyncio
 import base64
 import hashlib
 import secrets
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from trunkline_fold.session import SessionState
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.methods.create import Create, create
+from trunkline_gateway.methods.sessions import CommandSent
 from trunkline_gateway.privileges import role_to_type
-from trunkline_gateway.registry import Paged, Params, method, page_of
+from trunkline_gateway.registry import Page, Paged, Params, method, page_of
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError, make_command, timestamp
@@ -30,11 +31,29 @@ class One(Params, frozen=True, kw_only=True):
     session: str
 
 
+class OpenTerminal(TypedDict):
+    session: str
+    title: str | None
+    adapter: str | None
+    agent: str | None
+    cwd: str | None
+    host: str | None
+    columns: int
+    rows: int
+
+
+class TerminalPage(Page):
+    """`shells`: whether `terminal.shell` is on."""
+
+    terminals: list[OpenTerminal]
+    shells: bool
+
+
 @method("terminal.list", "viewer", Paged, limited="itself")
-async def list_(gateway: Gateway, caller: Caller, params: Paged) -> dict[str, Any]:
+async def list_(gateway: Gateway, caller: Caller, params: Paged) -> TerminalPage:
     """The sessions with an open terminal, the one with the latest event first."""
     states = Sight(gateway.directory, caller.principal.scope).states()
-    shown = [
+    shown: list[OpenTerminal] = [
         {
             "session": state.session,
             "title": state.title,
@@ -48,11 +67,20 @@ async def list_(gateway: Gateway, caller: Caller, params: Paged) -> dict[str, An
         for state in states
         if state.terminal is not None and state.closed is None
     ]
-    return {**page_of("terminals", shown, params), "shells": gateway.settings.shells}
+    terminals, page = page_of(shown, params)
+    return {"terminals": terminals, "shells": gateway.settings.shells, **page}
+
+
+class Opened(TypedDict):
+    """`path` is the WebSocket's, behind the gateway's URL."""
+
+    session: str
+    path: str
+    state: TerminalState | None
 
 
 @method("terminal.open", "participant", One)
-async def open_(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
+async def open_(gateway: Gateway, caller: Caller, params: One) -> Opened:
     """Start a session's program in its terminal, if it does not run yet; who is there already changes nothing."""
     state = await _session(gateway, params.session)
     require_terminal(gateway, state)
@@ -66,8 +94,14 @@ class Shell(Params, frozen=True, kw_only=True):
     """The id of the new session: asked for again it is the same one."""
 
 
+class ShellOpened(Opened):
+    """`of` is the session whose directory it is in."""
+
+    of: str
+
+
 @method("terminal.shell", "owner", Shell)
-async def shell(gateway: Gateway, caller: Caller, params: Shell) -> dict[str, Any]:
+async def shell(gateway: Gateway, caller: Caller, params: Shell) -> ShellOpened:
     """Open a shell in a session's directory: a session of its own. Off unless the setting `shells` is on."""
     if not gateway.settings.shells:
         raise TrunklineError(
@@ -83,7 +117,7 @@ async def shell(gateway: Gateway, caller: Caller, params: Shell) -> dict[str, An
     created = await create(gateway, caller, wanted)
     gateway.audit.note("shell", caller.principal.actor, session=created["session"], of=params.session)
     opened = await open_(gateway, caller, One(session=created["session"]))
-    return opened | {"of": params.session}
+    return {**opened, "of": params.session}
 
 
 class Take(Params, frozen=True, kw_only=True):
@@ -93,8 +127,18 @@ class Take(Params, frozen=True, kw_only=True):
     force: bool = False
 
 
+class Typist(TypedDict):
+    """The state tells who types now."""
+
+    state: TerminalState | None
+
+
+class Taken(Typist):
+    viewer: str
+
+
 @method("terminal.take", "participant", Take, acts_as_person=True)
-async def take_(gateway: Gateway, caller: Caller, params: Take) -> dict[str, Any]:
+async def take_(gateway: Gateway, caller: Caller, params: Take) -> Taken:
     """Become the one who types; `force` takes the keyboard from whoever has it. It is given up after a minute without a key."""
     await _session(gateway, params.session)
     viewer = viewer_of(caller.principal, params.viewer)
@@ -108,7 +152,7 @@ class Held(Params, frozen=True, kw_only=True):
 
 
 @method("terminal.release", "participant", Held, acts_as_person=True)
-async def release(gateway: Gateway, caller: Caller, params: Held) -> dict[str, Any]:
+async def release(gateway: Gateway, caller: Caller, params: Held) -> Typist:
     """Give the keyboard up."""
     await _session(gateway, params.session)
     request = TerminalRequest(kind="release", viewer=viewer_of(caller.principal, params.viewer))
@@ -122,7 +166,7 @@ class Input(Params, frozen=True, kw_only=True):
 
 
 @method("terminal.input", "participant", Input, acts_as_person=True)
-async def input_(gateway: Gateway, caller: Caller, params: Input) -> dict[str, Any]:
+async def input_(gateway: Gateway, caller: Caller, params: Input) -> Typist:
     """Type. `terminal_taken` for anybody but the one who has taken the terminal."""
     viewer = viewer_of(caller.principal, params.viewer)
     keys = params.text.encode(errors="replace")
@@ -143,7 +187,7 @@ class Resize(Params, frozen=True, kw_only=True):
 
 
 @method("terminal.resize", "participant", Resize, acts_as_person=True)
-async def resize(gateway: Gateway, caller: Caller, params: Resize) -> dict[str, Any]:
+async def resize(gateway: Gateway, caller: Caller, params: Resize) -> Typist:
     """Set the terminal's size, which is the business of whoever types there."""
     await _session(gateway, params.session)
     viewer = viewer_of(caller.principal, params.viewer)
@@ -156,8 +200,14 @@ class Screen(Params, frozen=True, kw_only=True):
     history: int = 0
 
 
+class Painted(TypedDict):
+    columns: int
+    rows: int
+    paint: str
+
+
 @method("terminal.screen", "viewer", Screen)
-async def screen(gateway: Gateway, caller: Caller, params: Screen) -> dict[str, Any]:
+async def screen(gateway: Gateway, caller: Caller, params: Screen) -> Painted:
     """The screen as it is: what a terminal has to print to look like it (base64), after `history` lines that have scrolled away."""
     await _session(gateway, params.session)
     look = _Look(viewer_of(caller.principal, None), params.history)
@@ -175,7 +225,7 @@ async def screen(gateway: Gateway, caller: Caller, params: Screen) -> dict[str, 
 
 
 @method("terminal.close", "participant", One)
-async def close(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
+async def close(gateway: Gateway, caller: Caller, params: One) -> CommandSent:
     """End the terminal's program and close its session; `resume` reopens it."""
     state = await _session(gateway, params.session)
     require_terminal(gateway, state)

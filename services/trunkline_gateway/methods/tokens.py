@@ -1,13 +1,14 @@
 """`token.*`, `sign_in.link` and `device.*`: who may come in, with what."""
 
 import time
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 import msgspec
 
 from trunkline_gateway import signin
+from trunkline_gateway.devices import Device
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Paged, Params, method, page_of
+from trunkline_gateway.registry import Page, Paged, Params, method, page_of
 from trunkline_gateway.roles import Role, Scope
 from trunkline_gateway.tokens import TokenRecord
 from trunkline_wire import TrunklineError
@@ -30,6 +31,24 @@ class _Grant(Params, frozen=True, kw_only=True):
         )
 
 
+class Token(TypedDict):
+    """`id` names the token, and is no secret; `expires` is in seconds since 1970, absent for never; `via`: by hand or by a sign-in."""
+
+    id: str
+    actor: str
+    role: Role
+    created: str
+    scope: NotRequired[Scope]
+    expires: NotRequired[float]
+    label: NotRequired[str]
+    device: NotRequired[str]
+    via: NotRequired[str]
+
+
+class NewToken(Token):
+    token: str
+
+
 class Create(_Grant, frozen=True, kw_only=True):
     lasts: float | None = None
     """Seconds; None for ever."""
@@ -37,7 +56,7 @@ class Create(_Grant, frozen=True, kw_only=True):
 
 
 @method("token.create", "owner", Create)
-async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, Any]:
+async def create(gateway: Gateway, caller: Caller, params: Create) -> NewToken:
     """A new token for `actor`, limited to `sessions` and `workspaces` if any are named; it is shown only this once."""
     token, record = await gateway.tokens.create(
         check_person(params.actor),
@@ -52,18 +71,27 @@ async def create(gateway: Gateway, caller: Caller, params: Create) -> dict[str, 
     return {"token": token, **_shown(record)}
 
 
+class TokenPage(Page):
+    tokens: list[Token]
+
+
 @method("token.list", "owner", Paged)
-async def list_(gateway: Gateway, _: Caller, params: Paged) -> dict[str, Any]:
+async def list_(gateway: Gateway, _: Caller, params: Paged) -> TokenPage:
     """The tokens that are valid, without what would let one use them."""
-    return page_of("tokens", [_shown(record) for record in gateway.tokens.list()], params)
+    records, page = page_of(gateway.tokens.list(), params)
+    return {"tokens": [_shown(record) for record in records], **page}
 
 
 class One(Params, frozen=True, kw_only=True):
     id: str
 
 
+class Revoked(TypedDict):
+    revoked: str
+
+
 @method("token.revoke", "owner", One)
-async def revoke(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
+async def revoke(gateway: Gateway, caller: Caller, params: One) -> Revoked:
     """End a token, and every connection that was opened with it, at all gateways."""
     record = await gateway.tokens.revoke(params.id)
     gateway.audit.note("token", caller.principal.actor, act="revoked", token=params.id, of=record.actor)
@@ -75,8 +103,16 @@ class Link(_Grant, frozen=True, kw_only=True):
     """Seconds that the sign-in lasts."""
 
 
+class SignInLink(TypedDict):
+    """`expires` is in seconds since 1970."""
+
+    code: str
+    path: str
+    expires: float
+
+
 @method("sign_in.link", "owner", Link)
-async def link(gateway: Gateway, caller: Caller, params: Link) -> dict[str, Any]:
+async def link(gateway: Gateway, caller: Caller, params: Link) -> SignInLink:
     """A code that signs a browser in, once, within a few minutes; `path` is where to open it, behind the gateway's URL."""
     code, expires = await signin.make_code(
         gateway.bus, check_person(params.actor), params.role, scope=params.scope, lasts=_lasting(params.lasts)
@@ -91,17 +127,22 @@ class Register(Params, frozen=True, kw_only=True):
 
 
 @method("device.register", "viewer", Register, acts_as_person=True, limited="itself")
-async def register(gateway: Gateway, caller: Caller, params: Register) -> dict[str, Any]:
+async def register(gateway: Gateway, caller: Caller, params: Register) -> Device:
     """Register a device of the caller, with a `key` that it made: base64 of 32 random bytes."""
     record = await gateway.devices.register(caller.principal.actor, params.name, params.key)
     gateway.audit.note("device", record.actor, act="registered", device=record.id)
     return record.shown()
 
 
+class DevicePage(Page):
+    devices: list[Device]
+
+
 @method("device.list", "viewer", Paged, limited="itself")
-async def devices(gateway: Gateway, caller: Caller, params: Paged) -> dict[str, Any]:
+async def devices(gateway: Gateway, caller: Caller, params: Paged) -> DevicePage:
     """The caller's devices; an owner sees everybody's."""
-    return page_of("devices", [device.shown() for device in gateway.devices.seen_by(caller.principal)], params)
+    records, page = page_of(gateway.devices.seen_by(caller.principal), params)
+    return {"devices": [record.shown() for record in records], **page}
 
 
 class Rename(One, frozen=True, kw_only=True):
@@ -109,13 +150,19 @@ class Rename(One, frozen=True, kw_only=True):
 
 
 @method("device.rename", "viewer", Rename, acts_as_person=True, limited="itself")
-async def rename(gateway: Gateway, caller: Caller, params: Rename) -> dict[str, Any]:
+async def rename(gateway: Gateway, caller: Caller, params: Rename) -> Device:
     """Give a device of the caller another name."""
     return (await gateway.devices.rename(caller.principal, params.id, params.name)).shown()
 
 
+class DeviceRevoked(Revoked):
+    """`tokens`: those that ended with it."""
+
+    tokens: list[str]
+
+
 @method("device.revoke", "viewer", One, acts_as_person=True, limited="itself")
-async def revoke_device(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
+async def revoke_device(gateway: Gateway, caller: Caller, params: One) -> DeviceRevoked:
     """End a device of the caller: its key counts no more, and what it signed in with is revoked."""
     record = gateway.devices.get(caller.principal, params.id)
     tokens = [token.id for token in gateway.tokens.list() if token.device == record.id]
@@ -132,5 +179,5 @@ def _lasting(seconds: float) -> float:
     return seconds
 
 
-def _shown(record: TokenRecord) -> dict[str, Any]:
-    return {key: value for key, value in msgspec.to_builtins(record).items() if key != "hash"}
+def _shown(record: TokenRecord) -> Token:
+    return cast("Token", {key: value for key, value in msgspec.to_builtins(record).items() if key != "hash"})

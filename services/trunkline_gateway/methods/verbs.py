@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.methods.sessions import NEW_TURN_VERBS, require_verb, send
+from trunkline_gateway.methods.sessions import NEW_TURN_VERBS, CommandSent, require_verb, send
 from trunkline_gateway.privileges import role_for_verb
 from trunkline_gateway.registry import Params, method
 from trunkline_wire import Data
@@ -55,7 +55,7 @@ def _register(verb: str, kind: type[Data]) -> None:
         f"{kind.__name__}Params", own, bases=(_Common,), kw_only=True, frozen=True, module=__name__
     )
 
-    async def handler(gateway: Gateway, caller: Caller, given: Any) -> dict[str, Any]:
+    async def handler(gateway: Gateway, caller: Caller, given: Any) -> CommandSent:
         await require_verb(gateway, caller, verb)
         if verb in NEW_TURN_VERBS:
             gateway.require_room()
@@ -76,8 +76,12 @@ class ForkParams(_Common, frozen=True, kw_only=True):
     prompt: str | None = None
 
 
+class Forked(CommandSent):
+    session: str
+
+
 @method("session.fork", "participant", ForkParams)
-async def fork(gateway: Gateway, caller: Caller, params: ForkParams) -> dict[str, Any]:
+async def fork(gateway: Gateway, caller: Caller, params: ForkParams) -> Forked:
     """A new session with this one's history, or with what came before the prompt `at`. Its id is `new`, or made here."""
     new = check_id(params.new, "ses") if params.new is not None else new_session_id()
     gateway.require_room()

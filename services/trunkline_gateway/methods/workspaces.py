@@ -1,14 +1,14 @@
 """`workspace.*` and `usage.*`: the sessions of a directory, and what they cost."""
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict, cast
 
 import msgspec
 import nats.errors
 
 from trunkline_fold.session import SessionState
 from trunkline_gateway.gateway import Caller, Gateway
-from trunkline_gateway.registry import Paged, Params, method, page_of
+from trunkline_gateway.registry import Page, Paged, Params, method, page_of
 from trunkline_gateway.roles import out_of_scope
 from trunkline_gateway.sight import Sight
 from trunkline_wire import TrunklineError, encode, subjects
@@ -23,24 +23,45 @@ class List(Paged, frozen=True, kw_only=True):
     search: str | None = None
 
 
+class WorkspaceSummary(TypedDict):
+    """A directory of a host: how many `sessions`, by status, open asks in all of them, and the time of the latest event."""
+
+    workspace: str | None
+    host: str | None
+    cwd: str | None
+    sessions: int
+    statuses: dict[str, int]
+    open_asks: int
+    cost_usd: float
+    updated: str | None
+
+
+class WorkspacePage(Page):
+    workspaces: list[WorkspaceSummary]
+
+
 @method("workspace.list", "viewer", List, limited="itself")
-async def list_(gateway: Gateway, caller: Caller, params: List) -> dict[str, Any]:
+async def list_(gateway: Gateway, caller: Caller, params: List) -> WorkspacePage:
     """The directories that have sessions, the one with the latest event first; `search` is looked for in the path."""
     groups: dict[str, list[SessionState]] = {}
     for state in Sight(gateway.directory, caller.principal.scope).states():
         wanted = params.host is None or state.host == params.host
         if state.workspace and wanted and (params.search or "").casefold() in (state.cwd or "").casefold():
             groups.setdefault(state.workspace, []).append(state)
-    told = page_of("workspaces", list(groups.values()), params)
-    return told | {"workspaces": [_summary(states) for states in told["workspaces"]]}
+    found, page = page_of(list(groups.values()), params)
+    return {"workspaces": [_summary(states) for states in found], **page}
 
 
 class One(Params, frozen=True, kw_only=True):
     workspace: str
 
 
+class WorkspaceNow(WorkspaceSummary):
+    recent: list[SessionState]
+
+
 @method("workspace.get", "viewer", One, limited="itself")
-async def get(gateway: Gateway, caller: Caller, params: One) -> dict[str, Any]:
+async def get(gateway: Gateway, caller: Caller, params: One) -> WorkspaceNow:
     """A directory with its latest sessions."""
     check_id(params.workspace, "ws")
     states = _of(gateway, caller, params.workspace)
@@ -54,8 +75,32 @@ class Directory(Params, frozen=True, kw_only=True):
     host: str | None = None
 
 
+class NativeHistory(TypedDict):
+    """What an agent ran without Trunkline: its own id, and what its file says."""
+
+    native: str
+    agent: str
+    title: str | None
+    model: str | None
+    began: str | None
+    ended: str | None
+    turns: int
+    messages: int
+
+
+class WorkspaceFound(WorkspaceNow):
+    histories: list[NativeHistory]
+
+
+class Directories(TypedDict):
+    path: str
+    parent: str | None
+    directories: list[str]
+    has_more: bool
+
+
 @method("workspace.get_or_create", "participant", Directory, limited="itself")
-async def get_or_create(gateway: Gateway, caller: Caller, params: Directory) -> dict[str, Any]:
+async def get_or_create(gateway: Gateway, caller: Caller, params: Directory) -> WorkspaceFound:
     """The workspace of a directory, whether it has sessions or not, with its latest ones.
 
     `histories` are what agents ran there without Trunkline and what is not imported yet (`trunkline import`).
@@ -69,7 +114,7 @@ async def get_or_create(gateway: Gateway, caller: Caller, params: Directory) -> 
     histories = await ask_host(gateway, host, "histories", listed["path"])
     states = _of(gateway, caller, workspace)
     known = {native for state in gateway.directory.states.values() for native in state.aliases}
-    about = _summary(states) if states else {"workspace": workspace, "host": host, "cwd": listed["path"], "sessions": 0}
+    about = _summary(states) if states else _empty(workspace, host, listed["path"])
     return {
         **about,
         "recent": states[:RECENT],
@@ -78,21 +123,44 @@ async def get_or_create(gateway: Gateway, caller: Caller, params: Directory) -> 
 
 
 @method("host.directories", "participant", Directory)
-async def directories(gateway: Gateway, _: Caller, params: Directory) -> dict[str, Any]:
+async def directories(gateway: Gateway, _: Caller, params: Directory) -> Directories:
     """The directories in one of a host's, to choose from; `~` is the home of its worker's user."""
     host = check_token(params.host) if params.host is not None else gateway.workers.place(gateway.host)
-    return await ask_host(gateway, host, "directories", params.directory)
+    return cast("Directories", await ask_host(gateway, host, "directories", params.directory))
 
 
-class Usage(Params, frozen=True, kw_only=True):
+class Sums(Params, frozen=True, kw_only=True):
     by: Literal["session", "workspace", "agent", "model", "host"] = "agent"
     session: str | None = None
     workspace: str | None = None
     limit: int = 100
 
 
-@method("usage.get", "viewer", Usage, limited="itself")
-async def usage(gateway: Gateway, caller: Caller, params: Usage) -> dict[str, Any]:
+class Used(TypedDict):
+    """Tokens, cost (USD) and turns of so many sessions."""
+
+    sessions: int
+    turns: int
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    cost_usd: float
+
+
+class UsedBy(Used):
+    key: str
+
+
+class UsageSums(TypedDict):
+    total: Used
+    by: Literal["session", "workspace", "agent", "model", "host"]
+    rows: list[UsedBy]
+    has_more: bool
+
+
+@method("usage.get", "viewer", Sums, limited="itself")
+async def usage(gateway: Gateway, caller: Caller, params: Sums) -> UsageSums:
     """Tokens, cost (USD) and turns, in all and by session, workspace, agent, model or host; the most expensive first."""
     states = [
         state
@@ -112,9 +180,9 @@ async def usage(gateway: Gateway, caller: Caller, params: Usage) -> dict[str, An
         total.add(state.usage, state.cost_usd, state.turns)
     ordered = sorted(rows.items(), key=lambda row: (-row[1].cost_usd, -row[1].output, row[0]))
     return {
-        "total": total,
+        "total": total.told(),
         "by": params.by,
-        "rows": [{"key": key, **msgspec.to_builtins(row)} for key, row in ordered[: max(1, params.limit)]],
+        "rows": [{"key": key, **row.told()} for key, row in ordered[: max(1, params.limit)]],
         "has_more": len(ordered) > params.limit,
     }
 
@@ -134,6 +202,9 @@ class _Sum(msgspec.Struct):
         self.cost_usd += cost or 0.0
         for name in ("input", "output", "cache_read", "cache_write"):
             setattr(self, name, getattr(self, name) + getattr(used, name))
+
+    def told(self) -> Used:
+        return cast("Used", msgspec.structs.asdict(self))
 
 
 async def ask_host(gateway: Gateway, host: str, question: str, path: str) -> dict[str, Any]:
@@ -156,7 +227,20 @@ def _of(gateway: Gateway, caller: Caller, workspace: str) -> list[SessionState]:
     return [state for state in seen if state.workspace == workspace]
 
 
-def _summary(states: Iterable[SessionState]) -> dict[str, Any]:
+def _empty(workspace: str, host: str, cwd: str) -> WorkspaceSummary:
+    return {
+        "workspace": workspace,
+        "host": host,
+        "cwd": cwd,
+        "sessions": 0,
+        "statuses": {},
+        "open_asks": 0,
+        "cost_usd": 0.0,
+        "updated": None,
+    }
+
+
+def _summary(states: Iterable[SessionState]) -> WorkspaceSummary:
     """Of a workspace, from its sessions, the latest first."""
     every = list(states)
     latest = every[0]
