@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from trunkline_client import Link
 from trunkline_wire import TrunklineError, encode
 from trunkline_wire.asks import PermissionRequested, PlanProposed, QuestionAsked
 
-Story = dict[str, Any]
+Story = Mapping[str, Any]
 
 PAGE: Final = 100
 COLUMNS: Final = (

@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from trunkline_cli.discovery import find_gateway, home_directory
 from trunkline_client import Address, Link
 from trunkline_fold.answering import Ask, decode_ask
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import is_id
+
+if TYPE_CHECKING:
+    from trunkline_client.results import SessionState
 
 T = TypeVar("T")
 
@@ -31,9 +34,9 @@ def open_link(home: Path | None, *, patience: float = 120.0) -> Link:
     return Link(find, name="cli", patience=patience)
 
 
-async def list_sessions(link: Link) -> list[dict[str, Any]]:
+async def list_sessions(link: Link) -> list["SessionState"]:
     """The states of all sessions, newest first."""
-    found: list[dict[str, Any]] = []
+    found: list[SessionState] = []
     while True:
         page = await link.session.list(limit=PAGE, offset=len(found))
         found += page["sessions"]
@@ -105,5 +108,5 @@ def brief(id: str) -> str:
     return id[:16]
 
 
-def _session_of(state: dict[str, Any]) -> str:
+def _session_of(state: "SessionState") -> str:
     return str(state["session"])

@@ -24,7 +24,7 @@ async def list_rules(session: str, as_json: bool, home: Path | None) -> int:
                 rule["tool"],
                 ", ".join(rule.get("command", [])) or "whatever it does",
                 f"{rule['by']}, {rule['time'][:19]}",
-                f"revoked by {rule['revoked_by']}" if rule.get("revoked_by") else "in force",
+                f"revoked by {by}" if (by := rule.get("revoked_by")) else "in force",
             ]
             for rule in found
         ]

@@ -1,6 +1,7 @@
 """One answer to many asks: shown first, given after a yes."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,11 +45,12 @@ async def answer_many(
         done = await link.ask.answer_many(behaviour=behaviour, asks=asks, id=dry["id"], message=message, within=120.0)
     refused = 0
     for one in done["asks"]:
-        if one["outcome"] == "refused":
+        if (error := one.get("error")) is not None:
             refused += 1
-            click.echo(f"{one['error']['code']}: {one['ask']} of {one['session']}: {safe(one['error']['message'])}")
+            click.echo(f"{error['code']}: {one['ask']} of {one['session']}: {safe(error['message'])}")
         else:
-            said = behaviour if one["outcome"] == "decided" else f"{one['votes']} of {one['quorum']} allow it"
+            decided = one.get("outcome") == "decided"
+            said = behaviour if decided else f"{one.get('votes')} of {one.get('quorum')} allow it"
             click.echo(f"{said}: {one['ask']} of {one['session']}")
     return 1 if refused else 0
 
@@ -61,7 +63,7 @@ def _agreed(behaviour: str, count: int) -> bool:
     return click.confirm(f"{behaviour} {'this one' if count == 1 else f'these {count}'}?", err=True)
 
 
-def _wants(shown: dict[str, Any]) -> str:
+def _wants(shown: Mapping[str, Any]) -> str:
     kind: Any = PlanProposed if "plan" in shown["requested"] else PermissionRequested
     asked: PermissionRequested | PlanProposed = msgspec.convert(shown["requested"], kind)
     return short(" ".join(describe(asked)), 160)

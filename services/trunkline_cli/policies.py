@@ -1,7 +1,7 @@
 """Policies in words: their rules, what a test found, and what changed between two."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ def read_policy(file: Path, home: Path | None) -> Policy:
     return parse_policy(text, state_dir=str(home_directory(home)))
 
 
-def rule_lines(number: int, rule: dict[str, Any]) -> Iterator[str]:
+def rule_lines(number: int, rule: Mapping[str, Any]) -> Iterator[str]:
     """A rule in lines: what it does, then what has to match."""
     action = "ask-two" if rule["action"] == "ask" and rule.get("quorum") == 2 else rule["action"]
     many = f", {rule['quorum']} people" if rule.get("quorum", 1) > 2 else ""
@@ -65,7 +65,7 @@ def described(given: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def show_result(result: dict[str, Any], *, brief: bool) -> None:
+def show_result(result: Mapping[str, Any], *, brief: bool) -> None:
     """One ask: what each policy says, and (alone) why no earlier rule did."""
     wanted = _wanted(result)
     now = result["explanation"]
@@ -88,7 +88,7 @@ def show_result(result: dict[str, Any], *, brief: bool) -> None:
         _show_steps(other)
 
 
-def _show_steps(explanation: dict[str, Any]) -> None:
+def _show_steps(explanation: Mapping[str, Any]) -> None:
     for step in explanation["steps"]:
         if step.get("matched"):
             click.echo(f"    {step['rule']} ({step['action']}): matches")
@@ -96,7 +96,7 @@ def _show_steps(explanation: dict[str, Any]) -> None:
             click.echo(f"    {step['rule']} ({step['action']}): {step['key']} does not: {safe(step['found'])!r}")
 
 
-def verdict(explanation: dict[str, Any]) -> str:
+def verdict(explanation: Mapping[str, Any]) -> str:
     """A ruling in words."""
     ruling = explanation["ruling"]
     needs = [
@@ -110,7 +110,7 @@ def verdict(explanation: dict[str, Any]) -> str:
     return f"{ruling['action']} {by}{f' ({more})' if more else ''}"
 
 
-def summary(found: dict[str, Any]) -> str:
+def summary(found: Mapping[str, Any]) -> str:
     """How many asks would be allowed, denied and asked about, and how many another policy would change."""
     results = found["results"]
     actions = [one["explanation"]["ruling"]["action"] for one in results]
@@ -126,7 +126,7 @@ def difference(before: str, after: str) -> list[str]:
     return [safe(line) for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
-def _wanted(result: dict[str, Any]) -> str:
+def _wanted(result: Mapping[str, Any]) -> str:
     from trunkline_fold.answering import input_line
 
     requested = result["requested"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from trunkline_cli.output import ndjson, safe, short
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 LOOK_S: Final = 0.5
 """Seconds between two looks at a board that is watched."""
 COLUMNS: Final = {"ready": "ready", "blocked": "blocked", "in_progress": "in progress", "completed": "completed"}
-Look = Callable[[], Awaitable[dict[str, Any]]]
+Look = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
-def show_board(board: dict[str, Any], *, as_json: bool = False) -> None:
+def show_board(board: Mapping[str, Any], *, as_json: bool = False) -> None:
     """Once: a table on a terminal, lines anywhere else."""
     if as_json:
         ndjson(board)
@@ -44,9 +44,9 @@ async def watch_board(look: Look, *, as_json: bool = False) -> int:
     return 0
 
 
-async def changes(look: Look) -> AsyncIterator[dict[str, Any]]:
+async def changes(look: Look) -> AsyncIterator[Mapping[str, Any]]:
     """The board as it is, and after each change; ends with the team."""
-    before: dict[str, Any] | None = None
+    before: Mapping[str, Any] | None = None
     while True:
         board = await look()
         if board != before:
@@ -57,7 +57,7 @@ async def changes(look: Look) -> AsyncIterator[dict[str, Any]]:
         await asyncio.sleep(LOOK_S)
 
 
-def board_lines(board: dict[str, Any]) -> Iterator[str]:
+def board_lines(board: Mapping[str, Any]) -> Iterator[str]:
     """A line a task, its parts separated by tabs: column, id, owner, subject, what it waits for."""
     for name in COLUMNS:
         for entry in board["columns"][name]:
@@ -66,7 +66,7 @@ def board_lines(board: dict[str, Any]) -> Iterator[str]:
             yield "\t".join((name, task["id"], task.get("owner") or "", _subject(task), waits))
 
 
-def drawn(board: dict[str, Any]) -> "Table":
+def drawn(board: Mapping[str, Any]) -> "Table":
     """The board as a table of columns, with the members below."""
     from rich.table import Table
     from rich.text import Text
@@ -84,18 +84,18 @@ def drawn(board: dict[str, Any]) -> "Table":
     return table
 
 
-def _card(entry: dict[str, Any]) -> str:
+def _card(entry: Mapping[str, Any]) -> str:
     task = entry["task"]
     owner = f" @{safe(task['owner'])}" if task.get("owner") else ""
     waits = f" (waits for {', '.join(entry['waits_for'])})" if entry["waits_for"] else ""
     return safe(f"#{task['id']} {_subject(task)}") + owner + safe(waits)
 
 
-def _subject(task: dict[str, Any]) -> str:
+def _subject(task: Mapping[str, Any]) -> str:
     return safe(short(task.get("subject") or "", 60))
 
 
-def lines_of(team: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator[str]:
+def lines_of(team: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What `show` says of a team."""
     state = f"ended {team['ended']}" if team["ended"] else "live"
     yield f"{safe(team['team'])}  {state}, led by {team['lead']}"

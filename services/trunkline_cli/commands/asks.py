@@ -263,11 +263,11 @@ async def _decide(
         ask = await find_ask(link, reference, None if session is None else await find_session(link, session))
         params: dict[str, Any] = decision(ask)
         result = await link.ask.answer(ask=ask.ask, session=ask.session, id=new_command_id(), **params)
-    decided: dict[str, Any] = result.get("decision") or {}
     if result["outcome"] == "voted":
-        click.echo(f"{result['votes']} of {result['quorum']} allow it: {ask.ask} of {ask.session}")
+        click.echo(f"{result.get('votes')} of {result.get('quorum')} allow it: {ask.ask} of {ask.session}")
         return 0
-    click.echo(f"{decided.get('behaviour') or params['behaviour']}: {ask.ask} of {ask.session}")
+    made = result.get("decision")
+    click.echo(f"{made['behaviour'] if made else params['behaviour']}: {ask.ask} of {ask.session}")
     return 0
 
 

@@ -7,6 +7,7 @@ import click
 
 if TYPE_CHECKING:
     from trunkline_client import Link
+    from trunkline_client.results import CommandSent
 
 _TIMES = 4
 """How often the gateway is asked for the outcome, half a minute each: an agent may take long to start."""
@@ -52,15 +53,15 @@ async def _hand_over(reference: str, to: str, interrupt: bool, as_json: bool, ho
         answer = await _outcome(link, wanted)
     if as_json:
         ndjson(answer)
-        return 0 if answer["outcome"] == "finished" else 1
-    if answer["outcome"] != "finished":
-        raise TrunklineError(answer["error"]["code"], answer["error"]["message"])
+        return 0 if answer.get("outcome") == "finished" else 1
+    if (error := answer.get("error")) is not None:
+        raise TrunklineError(error["code"], error["message"])
     attach = (answer.get("result") or {}).get("attach")
     click.echo(f"{session} is in its terminal; attach with:\n{attach}" if attach else f"{session} is taken back")
     return 0
 
 
-async def _outcome(link: "Link", wanted: dict[str, Any]) -> dict[str, Any]:
+async def _outcome(link: "Link", wanted: dict[str, Any]) -> "CommandSent":
     """Asked again with the same id, it is the same command."""
     from trunkline_wire import TrunklineError
 

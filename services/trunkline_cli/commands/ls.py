@@ -1,5 +1,6 @@
 """`trunkline ls`: the sessions."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ async def _ls(everything: bool, status: str | None, as_json: bool, home: Path | 
     return 0
 
 
-def _row(state: dict[str, Any]) -> list[str]:
+def _row(state: Mapping[str, Any]) -> list[str]:
     from trunkline_cli.context import brief
     from trunkline_cli.output import ago, short
 

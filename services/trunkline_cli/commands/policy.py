@@ -202,7 +202,7 @@ async def _history(limit: int, diff: bool, as_json: bool, home: Path | None) -> 
             ndjson(version)
             continue
         rules = version["error"] or f"{version['rules']} rules"
-        click.echo(f"{version['recorded'][:19]}  {version['version'][:12]}  {rules}  {version['path'] or ''}")
+        click.echo(f"{(version['recorded'] or '')[:19]}  {version['version'][:12]}  {rules}  {version['path'] or ''}")
         if diff:
             before = versions[number + 1]["text"] if number + 1 < len(versions) else ""
             for line in difference(before, version["text"]):

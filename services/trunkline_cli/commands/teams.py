@@ -1,9 +1,12 @@
 """`trunkline teams`: teams of agents, their boards, and asking a lead to end its team."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from trunkline_client.results import TeamBoard, TeamSummary
 
 EPILOG: Final = """\b
 Examples:
@@ -122,7 +125,7 @@ async def _list(home: Path | None, everything: bool, as_json: bool) -> int:
     from trunkline_cli.output import ago, ndjson, safe, table
 
     async with open_link(home) as link:
-        found: list[dict[str, Any]] = []
+        found: list[TeamSummary] = []
         while True:
             page = await link.team.list(status="all" if everything else "live", limit=200, offset=len(found))
             found += page["teams"]
@@ -150,7 +153,7 @@ async def _list(home: Path | None, everything: bool, as_json: bool) -> int:
     return 0
 
 
-def _active(one: dict[str, Any]) -> int:
+def _active(one: "TeamSummary") -> int:
     return sum(status == "active" for status in one["members"].values())
 
 
@@ -176,7 +179,7 @@ async def _board(home: Path | None, team: str, watch: bool, as_json: bool) -> in
 
     async with open_link(home) as link:
 
-        async def look() -> dict[str, Any]:
+        async def look() -> "TeamBoard":
             return await link.team.board(team=team)
 
         if watch:
@@ -192,18 +195,19 @@ async def _asks(home: Path | None, team: str, as_json: bool) -> int:
 
     async with open_link(home) as link:
         answer = await link.ask.list(team=team)
+    members, requests = answer.get("members", {}), answer.get("requests", [])
     if as_json:
         for value in answer["asks"]:
-            ndjson({**value, "member": answer["members"].get(value["ask"])})
+            ndjson({**value, "member": members.get(value["ask"])})
         return 0
     found = [decode_ask(value) for value in answer["asks"]]
-    if not found and not answer["requests"]:
+    if not found and not requests:
         click.echo("nobody waits for a decision", err=True)
         return 0
     rows = [
         [
             brief(ask.ask),
-            safe(answer["members"].get(ask.ask) or "lead"),
+            safe(members.get(ask.ask) or "lead"),
             ask.kind,
             ago(ask.time),
             describe(ask.requested)[0],
@@ -211,7 +215,7 @@ async def _asks(home: Path | None, team: str, as_json: bool) -> int:
         for ask in found
     ]
     table(["ask", "member", "kind", "since", "wants"], rows)
-    for one in answer["requests"]:
+    for one in requests:
         click.echo(
             f"{safe(one['member'])} waits for the lead: {one['kind']} {safe(one.get('reason') or '')}".rstrip(),
             err=True,

@@ -2,9 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+if TYPE_CHECKING:
+    from trunkline_client.results import Token
 
 CREATE_EPILOG = """\b
 Examples:
@@ -126,6 +129,11 @@ def list_(home: Path | None, as_json: bool) -> int:
     return finish(_list(home, as_json))
 
 
+def _limits(token: "Token") -> list[str]:
+    scope = token.get("scope", {})
+    return [*scope.get("sessions", []), *scope.get("workspaces", [])]
+
+
 async def _list(home: Path | None, as_json: bool) -> int:
     from trunkline_cli.context import open_link
     from trunkline_cli.output import ago, ndjson, table
@@ -147,7 +155,7 @@ async def _list(home: Path | None, as_json: bool) -> int:
                 one.get("via", "created"),
                 ago(one["created"]),
                 _ends(one.get("expires")),
-                " ".join(name[:16] for names in one.get("scope", {}).values() for name in names),
+                " ".join(name[:16] for name in _limits(one)),
                 one.get("label", ""),
             ]
             for one in tokens

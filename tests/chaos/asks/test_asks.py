@@ -20,6 +20,7 @@ from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.reader import Reader, read_session
 from trunkline_fold.asks import AsksState, fold_asks
+from trunkline_gateway.methods.asks import Answered
 from trunkline_gateway.methods.asks import judge as told
 from trunkline_permissions.settings import PermissionsSettings
 from trunkline_testkit import eventually
@@ -118,7 +119,7 @@ async def check(bus: Bus, play: Play) -> None:
             assert _told(lambda record=record, answer=answer: told(record, answer)) == expected
 
 
-def _told(ask: Callable[[], dict[str, object] | None]) -> str | None:
+def _told(ask: Callable[[], Answered | None]) -> str | None:
     try:
         outcome = ask()
     except TrunklineError as error:

@@ -17,7 +17,9 @@ def _checked(method: Method) -> Handler:
     async def handler(*given: Any) -> Any:
         answer = await method.handler(*given)
         said = encode(answer)
-        assert set(msgspec.json.decode(said)) <= set(get_type_hints(method.result)), f"{method.name} says more than its type"
+        assert set(msgspec.json.decode(said)) <= set(get_type_hints(method.result)), (
+            f"{method.name} says more than its type"
+        )
         msgspec.json.decode(said, type=method.result)
         return answer
 
