@@ -54,7 +54,7 @@ class AgentMethods(_Methods):
         offset: int | None = None,
         host: str | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.AgentPage":
         """The agents by the names that people call them, each with its ways on a host, the best first.
 
         Needs the role `viewer`.
@@ -521,7 +521,7 @@ class OverviewMethods(_Methods):
         self,
         *,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Glance":
         """Sessions by status, open asks and the oldest, events a second, how far projections are behind the …
 
         Needs the role `owner`.
@@ -763,7 +763,7 @@ class SessionMethods(_Methods):
         options: Mapping[str, Any] | None = None,
         wait: bool | None = None,
         within: float = WITHIN,
-    ) -> Any:
+    ) -> "results.Created":
         """Start a session of an `agent`, by the best `adapter` or a given one, in a directory of `host`.
 
         Needs the role `participant`.

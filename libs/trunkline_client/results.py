@@ -3,9 +3,10 @@
 A later gateway may add fields, and members to any union.
 """
 
+# fmt: off
+
 from __future__ import annotations
 
-# fmt: off
 from typing import Any, Literal, NotRequired, TypedDict
 
 
@@ -58,6 +59,12 @@ class AnsweredMany(TypedDict):
     asks: list[Considered]
     dry_run: bool
     id: str
+
+
+class AskCounts(TypedDict):
+    oldest: OldestAsk | None
+    open: int
+    sessions: int
 
 
 class AskDecided(TypedDict):
@@ -316,6 +323,12 @@ class EventAt(TypedDict):
     event: Any
 
 
+class EventRate(TypedDict):
+    last: list[int]
+    per_s: float
+    position: int
+
+
 class EventsSince(TypedDict):
     cursor: str
     events: list[EventAt]
@@ -358,6 +371,20 @@ class Gap(TypedDict):
     reason: Literal["erased", "log_diverged", "scope_changed", "too_far"]
     message: str
     details: dict[str, Any]
+
+
+class Glance(TypedDict):
+    asks: AskCounts
+    dashboards: dict[str, str]
+    events: EventRate
+    host: str
+    log: LogFill
+    projections: list[ProjectionLag]
+    sessions: SessionCounts
+    spent: Spent
+    unknown: Unknown
+    version: str
+    workers: list[WorkerShown]
 
 
 class HistoryEntry(TypedDict):
@@ -425,6 +452,12 @@ class LeadUsage(TypedDict):
 class Location(TypedDict):
     path: str
     line: NotRequired[int | None]
+
+
+class LogFill(TypedDict):
+    fill: float
+    last: int
+    messages: int
 
 
 class McpServer(TypedDict):
@@ -508,6 +541,11 @@ class Nonce(TypedDict):
 
 class OfSession(TypedDict):
     session: str
+
+
+class OldestAsk(TypedDict):
+    session: str
+    time: str
 
 
 class OpenBlock(TypedDict):
@@ -689,6 +727,14 @@ class PolicyVersions(TypedDict):
     versions: list[PolicyVersion]
 
 
+class ProjectionLag(TypedDict):
+    behind: int
+    frozen: int
+    name: str
+    position: int
+    version: int
+
+
 class Question(TypedDict):
     id: str
     text: str
@@ -854,6 +900,11 @@ class SessionConfig(TypedDict):
     model: str | None
     thinking: str | None
     title: str | None
+
+
+class SessionCounts(TypedDict):
+    by_status: dict[str, int]
+    total: int
 
 
 class SessionErased(TypedDict):
@@ -1061,6 +1112,39 @@ class Source(TypedDict):
     device: NotRequired[str | None]
 
 
+class Spend(TypedDict):
+    cost_usd: float
+    input: int
+    output: int
+    sessions: int
+    turns: int
+
+
+class Spent(TypedDict):
+    by_agent: list[SpentBy]
+    by_workspace: list[SpentIn]
+    total: Spend
+
+
+class SpentBy(TypedDict):
+    agent: str
+    cost_usd: float
+    input: int
+    output: int
+    sessions: int
+    turns: int
+
+
+class SpentIn(TypedDict):
+    cost_usd: float
+    cwd: str
+    input: int
+    output: int
+    sessions: int
+    turns: int
+    workspace: str
+
+
 class Step(TypedDict):
     rule: str
     action: Literal["allow", "ask", "deny"]
@@ -1131,6 +1215,7 @@ class TeamBoard(TypedDict):
     members: dict[str, Literal["active", "idle", "shutdown"]]
     open_asks: int
     open_requests: int
+    sessions: list[str]
     tasks: dict[str, int]
     team: str
     updated: str
@@ -1168,6 +1253,7 @@ class TeamNow(TypedDict):
     requests: list[TeamRequest]
     rest: dict[str, int]
     role: Literal["lead", "member"]
+    sessions: list[str]
     tasks: list[BoardTask]
     team: str
     updated: str
@@ -1203,6 +1289,7 @@ class TeamSummary(TypedDict):
     members: dict[str, Literal["active", "idle", "shutdown"]]
     open_asks: int
     open_requests: int
+    sessions: list[str]
     tasks: dict[str, int]
     team: str
     updated: str
@@ -1258,6 +1345,17 @@ class TokenPage(TypedDict):
 
 class Typist(TypedDict):
     state: TerminalState | None
+
+
+class Unknown(TypedDict):
+    by_agent: list[UnknownBy]
+    total: int
+
+
+class UnknownBy(TypedDict):
+    agent: str
+    messages: int
+    version: str
 
 
 class Usage(TypedDict):
@@ -1330,10 +1428,18 @@ class Worker(TypedDict):
     host: str
     pid: int
     hostname: NotRequired[str | None]
+    version: NotRequired[str | None]
     started: NotRequired[float]
     sessions: NotRequired[int]
     busy: NotRequired[int]
+    stopping: NotRequired[bool]
     adapters: NotRequired[list[InstalledAdapter]]
+
+
+class WorkerAgent(TypedDict):
+    error: str | None
+    name: str
+    version: str | None
 
 
 class WorkerPage(TypedDict):
@@ -1341,6 +1447,17 @@ class WorkerPage(TypedDict):
     host: str
     total: int
     workers: list[Worker]
+
+
+class WorkerShown(TypedDict):
+    agents: list[WorkerAgent]
+    busy: int
+    host: str
+    hostname: str | None
+    sessions: int
+    started: float
+    version: str | None
+    worker: str
 
 
 class WorkspaceFound(TypedDict):

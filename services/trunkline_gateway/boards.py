@@ -149,6 +149,7 @@ class TeamAbout(TypedDict):
     id: str
     team: str
     lead: str
+    sessions: list[str]
     description: str | None
     created: str
     updated: str

@@ -19,9 +19,9 @@ _HEAD: Final = '''"""What the gateway's methods answer. Generated from its regis
 A later gateway may add fields, and members to any union.
 """
 
-from __future__ import annotations
-
 # fmt: off
+
+from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 '''

@@ -196,7 +196,7 @@ class Overview:
         """How many asks of a session are open, and the time of the oldest."""
         self._changed = set(self._directory.states)
 
-    def on_stored(self, session: str, stored: Stored) -> None:
+    def on_stored(self, session: str, stored: Stored) -> None:  # noqa: ARG002  # the protocol's signature
         self._changed.add(session)
         if not self._directory.ready.is_set():
             return  # what is read when a gateway starts does not come now
@@ -244,14 +244,7 @@ class Overview:
                     {"workspace": workspace, "cwd": cwd, **told} for (workspace, cwd), told in _rows(totals.workspaces)
                 ],
             },
-            "unknown": {
-                "total": totals.total.unknown,
-                "by_agent": [
-                    {"agent": agent, "version": version, "messages": found.unknown}
-                    for (agent, version), found in sorted(totals.versions.items(), key=lambda one: -one[1].unknown)
-                    if found.unknown
-                ][:MOST_ROWS],
-            },
+            "unknown": {"total": totals.total.unknown, "by_agent": _not_understood(totals)},
         }
 
     def _count(self, session: str) -> None:
@@ -271,6 +264,15 @@ class Overview:
             if second < now:
                 counts[second - now + SPAN_S] = many
         return {"position": self._directory.position, "per_s": round(sum(counts[-10:]) / 10, 1), "last": counts}
+
+
+def _not_understood(totals: Totals) -> list[UnknownBy]:
+    most = sorted(totals.versions.items(), key=lambda one: -one[1].unknown)[:MOST_ROWS]
+    return [
+        {"agent": agent, "version": version, "messages": found.unknown}
+        for (agent, version), found in most
+        if found.unknown
+    ]
 
 
 def _told(found: Sum) -> Spend:

@@ -302,7 +302,8 @@ async def switch(ann: Screen) -> None:
     for label in ("Model", "Thinking"):
         chooser = ann.page.get_by_label(label, exact=True)
         options = await chooser.locator("option:not([disabled])").evaluate_all("all => all.map((one) => one.value)")
-        wanted = next(value for value in options if value != await chooser.input_value())
+        chosen = await chooser.input_value()
+        wanted = next(value for value in options if value != chosen)
         await chooser.select_option(wanted)
         # it is the gateway's state that says so, not the browser's choice: after a reload it is still there
         await ann.page.reload()

@@ -5638,6 +5638,7 @@ export interface Results {
 "extension.list": ExtensionPage
 "extension.page": PagesTicket
 "host.directories": Directories
+"overview.get": Glance
 "policy.get": PolicyNow
 "policy.history": PolicyVersions
 "policy.test": PolicyTest
@@ -6091,6 +6092,118 @@ directories: string[]
 has_more: boolean
 parent: (string | null)
 path: string
+}
+export interface Glance {
+asks: AskCounts
+dashboards: {
+[k: string]: string
+}
+events: EventRate
+host: string
+log: LogFill
+projections: ProjectionLag[]
+sessions: SessionCounts
+spent: Spent
+unknown: Unknown
+version: string
+workers: WorkerShown[]
+}
+/**
+ * How many are open, in how many sessions.
+ */
+export interface AskCounts {
+oldest: (OldestAsk | null)
+open: number
+sessions: number
+}
+export interface OldestAsk {
+session: string
+time: string
+}
+/**
+ * `last`: the events of each of the last SPAN_S seconds, the latest last.
+ */
+export interface EventRate {
+last: number[]
+per_s: number
+position: number
+}
+/**
+ * `fill`: the share of its room that is used, 0 to 1.
+ */
+export interface LogFill {
+fill: number
+last: number
+messages: number
+}
+export interface ProjectionLag {
+behind: number
+frozen: number
+name: string
+position: number
+version: number
+}
+export interface SessionCounts {
+by_status: {
+[k: string]: number
+}
+total: number
+}
+export interface Spent {
+by_agent: SpentBy[]
+by_workspace: SpentIn[]
+total: Spend
+}
+export interface SpentBy {
+agent: string
+cost_usd: number
+input: number
+output: number
+sessions: number
+turns: number
+}
+export interface SpentIn {
+cost_usd: number
+cwd: string
+input: number
+output: number
+sessions: number
+turns: number
+workspace: string
+}
+export interface Spend {
+cost_usd: number
+input: number
+output: number
+sessions: number
+turns: number
+}
+export interface Unknown {
+by_agent: UnknownBy[]
+total: number
+}
+export interface UnknownBy {
+agent: string
+messages: number
+version: string
+}
+/**
+ * `started` is in seconds since 1970.
+ */
+export interface WorkerShown {
+agents: WorkerAgent[]
+busy: number
+host: string
+hostname: (string | null)
+sessions: number
+started: number
+version: (string | null)
+worker: string
+}
+export interface WorkerAgent {
+error: (string | null)
+name: string
+version: (string | null)
 }
 /**
  * `recorded` None: the default is in force, for there was no version yet.
@@ -6590,6 +6703,7 @@ members: {
 }
 open_asks: number
 open_requests: number
+sessions: string[]
 tasks: {
 [k: string]: number
 }
@@ -6639,6 +6753,7 @@ rest: {
 [k: string]: number
 }
 role: ("lead" | "member")
+sessions: string[]
 tasks: BoardTask[]
 team: string
 updated: string
@@ -6681,6 +6796,7 @@ members: {
 }
 open_asks: number
 open_requests: number
+sessions: string[]
 tasks: {
 [k: string]: number
 }
@@ -6874,7 +6990,7 @@ sessions: number
 turns: number
 }
 /**
- * `host` is where a session begins that names none.
+ * `host` is the gateway's own.
  */
 export interface WorkerPage {
 has_more: boolean
@@ -6883,7 +6999,7 @@ total: number
 workers: Worker[]
 }
 /**
- * A worker process: `started` is seconds since the epoch.
+ * A worker process: `version` is Trunkline's, `started` seconds since the epoch.
  */
 export interface Worker {
 adapters?: InstalledAdapter[]
@@ -6893,6 +7009,8 @@ hostname?: (string | null)
 pid: number
 sessions?: number
 started?: number
+stopping?: boolean
+version?: (string | null)
 worker: string
 }
 /**

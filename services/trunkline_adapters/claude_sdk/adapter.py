@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from trunkline_adapters.claude import launch
+from trunkline_adapters.claude import hooks, launch
 from trunkline_adapters.claude.adapter import CAPABILITIES as OF_THE_CLI
+from trunkline_adapters.claude.team_mail import TeamMail
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_adapters.claude_sdk import sdk as sdk_module
 from trunkline_adapters.claude_sdk.sdk import SdkLink
@@ -96,6 +97,7 @@ class ClaudeSdkAdapter:
         options = sdk.ClaudeAgentOptions(can_use_tool=decisions.can_use_tool, hooks=self._hooks)
         introduction = launch.initialize(start)
         link = SdkLink(sdk, options, process, introduction, translator.sent)
-        session = ClaudeSdkSession(link, translator, introduction, decisions, list(files.values()))
+        mail = TeamMail(hooks.configuration(start.environment), link.pid)
+        session = ClaudeSdkSession(link, translator, introduction, decisions, list(files.values()), mail=mail)
         await session.open(start.options.thinking)
         return session

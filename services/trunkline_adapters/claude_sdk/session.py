@@ -7,6 +7,7 @@ from typing import Any
 
 from trunkline_adapters.claude import replies
 from trunkline_adapters.claude import session as claude
+from trunkline_adapters.claude.team_mail import TeamMail
 from trunkline_adapters.claude.translate import ClaudeTranslator
 from trunkline_adapters.claude_sdk.sdk import SdkLink
 from trunkline_agentkit.fields import Obj, obj, objects, text
@@ -63,8 +64,10 @@ class ClaudeSdkSession(claude.ClaudeSession):
         initialize: Obj,
         decisions: Decisions,
         files: Sequence[Path] = (),
+        *,
+        mail: TeamMail,
     ) -> None:
-        super().__init__(link, translator, initialize, files)
+        super().__init__(link, translator, initialize, files, mail=mail)
         self._sdk = link
         self._decisions = decisions
 

@@ -62,7 +62,7 @@ class Glance(Counted):
 
 
 @method("overview.get", "owner", Nothing)
-async def get(gateway: Gateway, _: Caller, params: Nothing) -> Glance:
+async def get(gateway: Gateway, _: Caller, __: Nothing) -> Glance:
     """Sessions by status, open asks and the oldest, events a second, how far projections are behind the log, workers, spend
     by agent and workspace, native messages that no adapter understood, and the dashboards that the settings name.
 

@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.chaos.cluster.ground import WEIGHTS, ClusterGround, cluster_ground
 from tests.chaos.cluster.pulse import Pulse
@@ -23,7 +23,7 @@ from tests.chaos.soak.soak import SILENT, VIEWS
 
 from trunkline_bus import kv, mirror
 from trunkline_bus.reader import read_session
-from trunkline_bus.views import decode_document
+from trunkline_bus.views import View, decode_document
 from trunkline_testkit import eventually
 from trunkline_testkit.chaos import oracles
 from trunkline_testkit.chaos.evidence import Evidence, Violation, around, read_journal, read_recording
@@ -161,7 +161,7 @@ async def _states(on: ClusterGround, evidence: Evidence) -> list[Violation]:
         last = max((one.sequence for one in evidence.stored if view.key(one) == evidence.session), default=0)
         documents: dict[str, bytes] = {}
 
-        async def current(view=view, last=last, documents=documents) -> bool:  # noqa: ANN001 # pyright: ignore
+        async def current(view: View[Any] = view, last: int = last, documents: dict[str, bytes] = documents) -> bool:
             used = await mirror.edition(on.bus, view.bucket)
             assert used is not None
             key = used.key(evidence.session)

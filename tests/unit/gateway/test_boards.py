@@ -1,6 +1,6 @@
 """What members wait for, beside what is asked on the bus."""
 
-from trunkline_fold.asks import AskRecord, AskStatus
+from trunkline_fold.asks import AskStatus, PermissionAsk
 from trunkline_fold.team import Team, TeamMember, TeamRequest
 from trunkline_gateway.boards import Found
 from trunkline_wire.asks import PermissionRequested
@@ -9,9 +9,9 @@ LEAD = "ses_" + "0" * 32
 TIME = "2026-11-29T10:00:00.000000Z"
 
 
-def asking(status: AskStatus, lane: str) -> AskRecord:
+def asking(status: AskStatus, lane: str) -> PermissionAsk:
     requested = PermissionRequested(ask="ask_1", incarnation="inc_1", name="Bash", kind="execute", options=[])
-    return AskRecord(
+    return PermissionAsk(
         ask="ask_1",
         session=LEAD,
         incarnation="inc_1",

@@ -254,7 +254,7 @@ function Costs(props: { team: Board }) {
                   <td>{visible(member.model ?? "")}</td>
                   <td>{count(tokensIn(member.usage))}</td>
                   <td>{count(member.usage?.output ?? 0)}</td>
-                  <td>{member.usage?.cost_usd === undefined ? "" : money(member.usage.cost_usd)}</td>
+                  <td>{member.usage?.cost_usd == null ? "" : money(member.usage.cost_usd)}</td>
                 </tr>
               )}
             </For>
@@ -265,7 +265,7 @@ function Costs(props: { team: Board }) {
               <td />
               <td>{count(tokensIn(props.team.usage))}</td>
               <td>{count(props.team.usage.output ?? 0)}</td>
-              <td>{props.team.usage.cost_usd === undefined ? "" : money(props.team.usage.cost_usd)}</td>
+              <td>{props.team.usage.cost_usd == null ? "" : money(props.team.usage.cost_usd)}</td>
             </tr>
             <Show when={lead()}>
               {(state) => (
