@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from trunkline_wire import subjects
 from trunkline_wire.errors import TrunklineError
 from trunkline_wire.ids import PARTITIONS, partition
 
@@ -30,7 +31,7 @@ class Part(msgspec.Struct, frozen=True, order=True):
     @property
     def filters(self) -> tuple[str, ...]:
         """Of the events in it."""
-        return ("trunk.ev.>",) if self.whole else tuple(f"trunk.ev.{p}.>" for p in self.partitions)
+        return (subjects.ALL_EVENTS,) if self.whole else tuple(map(subjects.partition_events, self.partitions))
 
     def holds(self, session: str) -> bool:
         return self.whole or partition(session) in self.partitions

@@ -70,6 +70,11 @@ def agent_fence(session: str) -> str:
     return f"trunk.ev.{partition(session)}.{check_id(session, 'ses')}.agent.>"
 
 
+def partition_events(number: int) -> str:
+    """All events of the sessions in a partition, for readers."""
+    return f"trunk.ev.{number}.>"
+
+
 def session_events(session: str) -> str:
     """All of a session's events, for readers."""
     return f"trunk.ev.*.{check_id(session, 'ses')}.>"
