@@ -36,7 +36,7 @@ class Page(TypedDict):
     has_more: bool
 
 
-StoredEvent = Annotated[msgspec.Raw, msgspec.Meta(title="KnownEvent")]
+StoredEvent = Annotated[Any, msgspec.Meta(title="KnownEvent")]
 """An event as it is stored; those of later versions may be of types that this one does not know."""
 
 
