@@ -5,6 +5,7 @@ heartbeats is simply made again; what was handed out and not acknowledged comes 
 """
 
 import asyncio
+import contextlib
 import datetime as dt
 import itertools
 import logging
@@ -63,8 +64,9 @@ class Work:
         await self._answer(b"-NAK %b" % msgspec.json.encode({"delay": int(seconds * _S)}))
 
     async def _answer(self, word: bytes) -> None:
-        # Lost, it costs a redelivery, which the work has to bear anyhow.
-        await self._bus.commands.publish(self._message.reply, word)
+        # Lost, or not sent while the server is away, it costs a redelivery, which the work has to bear anyhow.
+        with contextlib.suppress(nats.errors.Error):
+            await self._bus.commands.publish(self._message.reply, word)
 
 
 class WorkQueue:
