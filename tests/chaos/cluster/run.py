@@ -76,7 +76,7 @@ async def run(seed: int, seconds: float, sessions: int, *, pause: float, keep: P
                     drop_every=20.0,
                     pythonpath=PYTHONPATH,
                     pause=pause,
-                    host="any",
+                    host=on.hosts[n % 2],
                 )
                 for n in range(sessions)
             ]
@@ -88,7 +88,8 @@ async def run(seed: int, seconds: float, sessions: int, *, pause: float, keep: P
                     await asyncio.gather(*(one.open(1) for one in everyone[few : few + 5]))
                 _say(f"{sessions} sessions are open")
                 await _attack(on, everyone, seconds, chance, result)
-                await asyncio.gather(*(one.close() for one in everyone))
+                ends = await asyncio.gather(*(one.close() for one in everyone), return_exceptions=True)
+                result.violations += [f"{type(end).__name__}: {end}" for end in ends if end is not None]
             finally:
                 beating.cancel()
                 await asyncio.gather(beating, return_exceptions=True)
@@ -113,13 +114,14 @@ async def _attack(
     while time.monotonic() < deadline:
         # Each kind of trouble with the servers first, so that a short run has it too.
         (what,) = [of_nats.pop()] if of_nats else chance.choices(names, weights)
+        result.violations += await on.ended_by_themselves()
         took = await on.strike(what, chance, {one.session for one in everyone})
         result.struck[what].append(took)
         _say(f"{what}: back after {took:.1f} s; load {os.getloadavg()[0]:.0f}")
         for one in everyone:
             one.failed()
-            result.violations += one.stuck
-        if result.violations:
+        if any(one.stuck for one in everyone) or result.violations:
+            _say("; ".join([text for one in everyone for text in one.stuck] + result.violations))
             return
         await asyncio.sleep(chance.uniform(0.5, 2.5))
 
@@ -156,28 +158,28 @@ async def _evidence(on: ClusterGround, one: Conversation) -> Evidence:
 
 async def _states(on: ClusterGround, evidence: Evidence) -> list[Violation]:
     """(4) Stored documents against a replay."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for view in VIEWS:
         last = max((one.sequence for one in evidence.stored if view.key(one) == evidence.session), default=0)
         documents: dict[str, bytes] = {}
 
-        async def current(view: View[Any] = view, last: int = last, documents: dict[str, bytes] = documents) -> bool:
+        async def current(view: View[Any] = view, last: int = last, found: dict[str, bytes] = documents) -> bool:
             used = await mirror.edition(on.bus, view.bucket)
             assert used is not None
             key = used.key(evidence.session)
             entries = await kv.entries(on.bus, view.bucket, key) + await kv.entries(on.bus, view.bucket, f"{key}.>")
-            documents.clear()
-            documents.update({e.key.removeprefix(f"{used.prefix}."): e.value for e in entries if e.value is not None})
-            raw = documents.get(evidence.session)
+            found.clear()
+            found.update({e.key.removeprefix(f"{used.prefix}."): e.value for e in entries if e.value is not None})
+            raw = found.get(evidence.session)
             return raw is not None and decode_document(raw).progress >= last
 
         try:
             await eventually(current, SETTLE_S * stretch(), ignore=(TrunklineError,))
         except AssertionError:
-            found.append(Violation(4, evidence.session, f"the document of {view.name} stays behind the log", last))
+            violations.append(Violation(4, evidence.session, f"the document of {view.name} stays behind the log", last))
         else:
-            found += oracles.projections(evidence.session, evidence.stored, view, documents)
-    return found
+            violations += oracles.projections(evidence.session, evidence.stored, view, documents)
+    return violations
 
 
 async def _verify(on: ClusterGround) -> str:

@@ -160,16 +160,21 @@ class Conversation:
         await asyncio.gather(*self._authors)
         while self._deciding:
             await asyncio.gather(*self._deciding)
+        # A command to a session that is on its way to another host may expire before that reads it.
+        while (outcome := await self._close())["type"] == "command.rejected":
+            if outcome["data"]["error"]["code"] != "expired":
+                raise StuckError(f"{self.session}: close was rejected: {outcome['data']}")
+        try:
+            await self._bell.until(lambda: all(line.closed for line in self.lines), STUCK_S * stretch())
+        except TimeoutError:
+            who = [line.transcript.client for line in self.lines if not line.closed]
+            raise StuckError(f"{self.session}: {who} did not see it closed") from None
+
+    async def _close(self) -> Frame:
         command = new_command_id()
         await self.call("session.close", id=command, session=self.session)
         self.acked.add(command)
-        try:
-            await self._bell.until(
-                lambda: all(line.closed and command in line.ends for line in self.lines), STUCK_S * stretch()
-            )
-        except TimeoutError:
-            who = [line.transcript.client for line in self.lines if not (line.closed and command in line.ends)]
-            raise StuckError(f"{self.session}: {who} did not see it closed") from None
+        return await self.seen(command, on_all=True)
 
     async def quiet(self) -> None:
         """Ends what acts, at once; the lines go on."""
