@@ -221,40 +221,71 @@ def public_key(seed_file: Path) -> str:
         raise TrunklineError("bad_settings", f"{str(seed_file)!r} is not the seed of a NATS user: {error}") from error
 
 
+class Tenant(msgspec.Struct, frozen=True, kw_only=True):
+    """Who has a log of their own on a shared server: `keys` are user -> public key, `extensions` user -> (key, grants).
+
+    `max_store` limits what the log and its buckets may store, in bytes. A `name` of "" is that of a server with one log.
+    """
+
+    keys: Mapping[str, str]
+    name: str = ""
+    extensions: Mapping[str, tuple[str, Grants]] = {}
+    max_store: int | None = None
+
+
 def server_config(keys: Mapping[str, str], extensions: Mapping[str, tuple[str, Grants]] | None = None) -> str:
     """The `accounts` block of a nats-server for the users in `keys` (user -> public key), JSON inside.
 
     `extensions` are the users of extensions: user -> (public key, grants).
     Its streams live in the account TRUNKLINE: a server that had none before keeps its old streams elsewhere.
     """
-    insiders = [_user(user, key, GRANTS[user]) for user, key in keys.items() if user != "reader"]
-    outsiders = [_user(user, key, GRANTS[user]) for user, key in keys.items() if user == "reader"]
-    guests = [_user(user, key, grants) for user, (key, grants) in (extensions or {}).items()]
+    return tenants_config([Tenant(keys=keys, extensions=extensions or {})])
+
+
+def tenants_config(tenants: Iterable[Tenant]) -> str:
+    """The `accounts` block of a nats-server with a log for each tenant.
+
+    Each has accounts of its own (`TRUNKLINE_<name>` and those of its readers and extensions), and nothing is exported from one
+    tenant to another: streams, subjects and users of the same names do not meet.
+    """
+    accounts: dict[str, Any] = {}
+    for tenant in tenants:
+        accounts |= _accounts(tenant)
+    return f"accounts: {json.dumps(accounts, indent=2)}"
+
+
+def _accounts(tenant: Tenant) -> dict[str, Any]:
+    suffix = f"_{tenant.name}" if tenant.name else ""
+    account, readers, extensions = ACCOUNT + suffix, READERS + suffix, EXTENSIONS + suffix
+    insiders = [_user(user, key, GRANTS[user]) for user, key in tenant.keys.items() if user != "reader"]
+    outsiders = [_user(user, key, GRANTS[user]) for user, key in tenant.keys.items() if user == "reader"]
+    guests = [_user(user, key, grants) for user, (key, grants) in tenant.extensions.items()]
     listens, asks = GRANTS["reader"].subscribe, GRANTS["reader"].publish
-    happens = [{"stream": {"account": ACCOUNT, "subject": subject}} for subject in listens]
+    happens = [{"stream": {"account": account, "subject": subject}} for subject in listens]
     served, api = (subjects.ALL_EXTENSION_CALLS, "$SRV.>"), subjects.ALL_EXTENSION_REQUESTS
-    accounts = {
-        ACCOUNT: {
-            "jetstream": "enabled",
+    # Without a list whoever knows its name could import it: only this tenant's readers may.
+    friends = {"accounts": [readers, extensions]} if tenant.name else {}
+    return {
+        account: {
+            "jetstream": "enabled" if tenant.max_store is None else {"max_file": tenant.max_store},
             "users": insiders,
             "exports": [
-                *({"stream": subject} for subject in listens),
-                *({"service": subject, "response_type": "stream"} for subject in asks),
-                {"service": api, "accounts": [EXTENSIONS]},
+                *({"stream": subject, **friends} for subject in listens),
+                *({"service": subject, "response_type": "stream", **friends} for subject in asks),
+                {"service": api, "accounts": [extensions]},
             ],
-            "imports": [{"service": {"account": EXTENSIONS, "subject": subject}} for subject in served],
+            "imports": [{"service": {"account": extensions, "subject": subject}} for subject in served],
         },
-        READERS: {
+        readers: {
             "users": outsiders,
-            "imports": [*happens, *({"service": {"account": ACCOUNT, "subject": subject}} for subject in asks)],
+            "imports": [*happens, *({"service": {"account": account, "subject": subject}} for subject in asks)],
         },
-        EXTENSIONS: {
+        extensions: {
             "users": guests,
-            "exports": [{"service": subject, "response_type": "stream", "accounts": [ACCOUNT]} for subject in served],
-            "imports": [*happens, {"service": {"account": ACCOUNT, "subject": api}}],
+            "exports": [{"service": subject, "response_type": "stream", "accounts": [account]} for subject in served],
+            "imports": [*happens, {"service": {"account": account, "subject": api}}],
         },
     }
-    return f"accounts: {json.dumps(accounts, indent=2)}"
 
 
 def _user(user: str, key: str, grants: Grants) -> dict[str, Any]:

@@ -29,6 +29,9 @@ DEFAULT_PORT: Final = 30085
 MAX_PAYLOAD: Final = 1024 * 1024
 START_WITHIN_S: Final = 30.0
 """Long enough to recover a large store after a kill."""
+STORE_KEY: Final = "TRUNKLINE_STORE_KEY"
+"""The variable that the server's configuration takes the key of its store from."""
+LEAST_KEY: Final = 32
 _TRIES: Final = 20
 _PR_SET_PDEATHSIG: Final = 1
 _PORT_TAKEN: Final = "address already in use"
@@ -43,6 +46,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `port` is preferred: the next free one is taken instead, and kept over restarts. `authorization` is the text of a
     configuration block (see `credentials`). `max_file_store` is in bytes; without it 10 % of the disk stay free.
+    `store_key` is a file whose content encrypts the store: with another one, or without, nothing can be read again.
     """
 
     directory: Path
@@ -53,6 +57,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_file_store: int | None = None
     log_file: Path | None = None
     host: str = "127.0.0.1"
+    store_key: Path | None = None
 
 
 class _Ports(msgspec.Struct, frozen=True):
@@ -275,11 +280,13 @@ class EmbeddedServer:
         self.log_path.touch(0o600)
         begin = self._looked = self.log_path.stat().st_size
         self._broken = False
+        environment = {**os.environ, **_store_key(self.settings.store_key)}
         with self.log_path.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                 str(binary()),
                 "-c",
                 str(config),
+                env=environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -375,6 +382,8 @@ def _config(settings: ServerSettings, *, port: int, name: str, limit: int) -> st
         f"  max_file_store: {limit}",
         f"  max_memory_store: {256 * 1024 * 1024}",
         f"  sync_interval: {json.dumps(settings.sync_interval)}",
+        # The key itself stands in the server's environment alone.
+        *(("  cipher: chachapoly", f"  key: ${STORE_KEY}") if settings.store_key is not None else ()),
         "}",
     ]
     if settings.monitor_port is not None:
@@ -382,6 +391,28 @@ def _config(settings: ServerSettings, *, port: int, name: str, limit: int) -> st
     if settings.authorization:
         lines.append(settings.authorization)
     return "\n".join(lines) + "\n"
+
+
+def _store_key(file: Path | None) -> dict[str, str]:
+    """The variable with the key. Raises TrunklineError `bad_settings` for a file that others can read, or that is no key."""
+    if file is None:
+        return {}
+    try:
+        key, mode = file.read_text().strip(), file.stat().st_mode
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrunklineError("bad_settings", f"the key of the store can't be read: {error}") from error
+    if mode & 0o077:
+        raise TrunklineError("bad_settings", f"{str(file)!r} can be read by others: chmod 600 it")
+    if len(key) < LEAST_KEY:
+        raise TrunklineError(
+            "bad_settings", f"{str(file)!r} has {len(key)} characters: a key of the store has {LEAST_KEY} or more"
+        )
+    if '"' in key or "\\" in key:
+        raise TrunklineError(
+            "bad_settings", f"{str(file)!r} holds quotation marks or backslashes, which the server can't take"
+        )
+    # The server reads the variable as a value of its configuration.
+    return {STORE_KEY: f'"{key}"'}
 
 
 def _is_free(host: str, port: int) -> bool:

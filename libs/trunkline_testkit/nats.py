@@ -22,7 +22,7 @@ from trunkline_testkit.ports import free_port
 from trunkline_testkit.processes import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
 START_TIMEOUT = 20.0
@@ -67,6 +67,7 @@ class NatsServer:
     `sync_interval`: "always" for crash tests; None is the server's own 2 minutes, which is fast.
     `config`: more lines of server configuration, such as an `authorization` block.
     `store`: the store directory; without it a temporary one, deleted by `stop`.
+    `jetstream`: more lines of its `jetstream` block; `environment`: variables that the configuration refers to.
     `host` is the address it listens on, `within` a command that its own is given to (`ip netns exec NAME`).
     """
 
@@ -82,6 +83,8 @@ class NatsServer:
         port: int | None = None,
         host: str = "127.0.0.1",
         within: Sequence[str] = (),
+        jetstream: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.sync_interval = sync_interval
@@ -90,6 +93,8 @@ class NatsServer:
         self.max_file_store = max_file_store
         self.host = host
         self._within = tuple(within)
+        self._jetstream = tuple(jetstream)
+        self.environment = dict(environment or {})
         self._given_store = store
         self._given_port = port
         self._port = port or free_port()
@@ -227,7 +232,7 @@ class NatsServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env={"PATH": os.defpath, "HOME": str(self.home)},
+            env={"PATH": os.defpath, "HOME": str(self.home), **self.environment},
         )
         self._guard = Guard(self._process.pid)
         self._wait_ready(self._process, offset)
@@ -262,7 +267,7 @@ class NatsServer:
             self._guard = None
 
     def _configuration(self) -> str:
-        jetstream = [f"store_dir: {json.dumps(str(self.store))}"]
+        jetstream = [f"store_dir: {json.dumps(str(self.store))}", *self._jetstream]
         if self.sync_interval is not None:
             jetstream.append(f"sync_interval: {self.sync_interval}")
         if self.max_file_store is not None:
@@ -272,7 +277,7 @@ class NatsServer:
             f"listen: {self.host}:{self._port}",
             f"http: {self.host}:{self._monitor_port}",
             f"max_payload: {self.max_payload}",
-            f"jetstream {{ {', '.join(jetstream)} }}",
+            *("jetstream {", *jetstream, "}"),
             self.config,
         ]
         return "\n".join(lines) + "\n"

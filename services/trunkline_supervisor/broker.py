@@ -52,16 +52,18 @@ class Broker(Protocol):
 
 
 class OwnBroker:
-    """An embedded nats-server in `directory`, with a key for each service. `tell` hears of its deaths."""
+    """An embedded nats-server in `directory`, with a key for each service. `tell` hears of its deaths. `store_key` is the file
+    whose content encrypts its store.
+    """
 
-    def __init__(self, directory: Path, log_file: Path, tell: OneLine) -> None:
+    def __init__(self, directory: Path, log_file: Path, tell: OneLine, *, store_key: Path | None = None) -> None:
         self._seeds = ensure_keys(directory / "keys")
         self._users = {user: public_key(file) for user, file in self._seeds.items()}
         self._directory = directory
         self._guests = guests.read(directory)
         authorization = server_config(self._users, self._guests)
         self.server = EmbeddedServer(
-            ServerSettings(directory=directory, log_file=log_file, authorization=authorization)
+            ServerSettings(directory=directory, log_file=log_file, authorization=authorization, store_key=store_key)
         )
         self._tell = tell
         self._restarts = Restarts()

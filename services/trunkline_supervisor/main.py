@@ -85,7 +85,7 @@ def _broker(settings: SupervisorSettings, console: Console) -> Broker:
     if settings.nats_url:
         return OtherBroker(settings.nats_url, settings.nats_seed, {})
     home = Home(settings.home)
-    return OwnBroker(home.root / "nats", home.log("nats-server"), console.trouble)
+    return OwnBroker(home.root / "nats", home.log("nats-server"), console.trouble, store_key=settings.store_key)
 
 
 async def _demo(supervisor: Supervisor, console: Console) -> None:

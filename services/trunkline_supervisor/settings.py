@@ -22,5 +22,7 @@ class SupervisorSettings(Settings, frozen=True, kw_only=True):
     """Seconds that the services may take to finish before they are killed."""
     kill_s: float = 5.0
     """Seconds that a worker may take to obey `kill` before the supervisor does it."""
+    store_key: Path | None = None
+    """A file (0600, 32 characters or more) whose content encrypts what its nats-server stores; keep it elsewhere than the store."""
     start_s: float = 60.0
     """Seconds until everything must be ready."""

@@ -10,6 +10,7 @@ Examples:
   echo 'include "accounts.conf"' >> nats.conf      next to its `jetstream {}` block
   TRUNKLINE_NATS_URL=nats://nats:4222 TRUNKLINE_NATS_SEED=nats/keys/gateway.nk python -m trunkline_gateway
   trunkline auth show reader                       what a user may publish and hear
+  trunkline auth init ./nats --tenant acme --tenant globex     two logs on one server, that know nothing of each other
 
 Each service has a user of its own with the rights it needs, the same that `trunkline up` uses. `reader` is for programs of
 others: it lives in an account of its own, and can write nowhere.
@@ -23,17 +24,27 @@ def auth() -> None:
 
 @auth.command(epilog=EPILOG)
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-def init(directory: Path) -> int:
-    """Make keys for all users in DIRECTORY/keys and the server's DIRECTORY/accounts.conf; what is there already stays."""
-    from trunkline_bus.credentials import ensure_keys, public_key, server_config
+@click.option(
+    "--tenant", "tenants", multiple=True, help="A log of its own in accounts of its own; keys in DIRECTORY/NAME/keys."
+)
+@click.option("--max-store", type=click.IntRange(1), help="Bytes that each tenant may store.")
+def init(directory: Path, tenants: tuple[str, ...], max_store: int | None) -> int:
+    """Make keys for all users in DIRECTORY/keys and the server's DIRECTORY/accounts.conf; what is there already stays.
 
-    before = {path.stem for path in (directory / "keys").glob("*.nk")}
-    keys = ensure_keys(directory / "keys")
-    (directory / "accounts.conf").write_text(
-        f"{server_config({user: public_key(file) for user, file in keys.items()})}\n"
-    )
-    for user, file in keys.items():
-        click.echo(f"{user}\t{public_key(file)}\t{'kept' if user in before else 'made'}\t{file}")
+    With tenants, name all of them each time: the accounts of those that are not named are left out.
+    """
+    from trunkline_bus.credentials import Tenant, ensure_keys, public_key, tenants_config
+    from trunkline_wire.ids import check_token
+
+    made: list[Tenant] = []
+    for name in tenants or ("",):
+        place = directory / check_token(name) / "keys" if name else directory / "keys"
+        before = {path.stem for path in place.glob("*.nk")}
+        keys = {user: public_key(file) for user, file in ensure_keys(place).items()}
+        made.append(Tenant(name=name, keys=keys, max_store=max_store))
+        for user, key in keys.items():
+            click.echo(f"{user}\t{key}\t{'kept' if user in before else 'made'}\t{place / user}.nk")
+    (directory / "accounts.conf").write_text(f"{tenants_config(made)}\n")
     click.echo(f"include {str(directory / 'accounts.conf')!r} in the server's configuration", err=True)
     return 0
 
