@@ -21,6 +21,7 @@ from tests.bench import (
     projecting,
     reading,
     replay,
+    scale,
     teams,
     terminal,
     updates,
@@ -80,9 +81,10 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "histories": lambda: once(histories.measure),
     "lengthy": lambda: once(lengthy.measure),
     "crowd": lambda: once(crowd.measure),
+    "scale": lambda: once(scale.measure),
 }
 
-ON_REQUEST = {"replay-full"}
+ON_REQUEST = {"replay-full", "scale"}
 """Parts that take minutes: measured only where they are named."""
 
 
