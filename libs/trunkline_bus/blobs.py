@@ -207,3 +207,12 @@ class _RefusedError(Exception):
 
 def _meta_subject(name: str) -> str:
     return f"$O.{subjects.BLOBS}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
+
+async def subjects_of(bus: Bus, sha256: str) -> list[str]:
+    """The subjects that hold a blob, for whoever deletes it; [] where there is none."""
+    found = await leader.last_of(bus.mux, STREAM, _meta_subject(sha256))
+    if found is None or not found.raw:
+        return []
+    meta = msgspec.json.decode(found.raw, type=_Meta)
+    return [f"$O.{subjects.BLOBS}.C.{meta.nuid}", _meta_subject(sha256)]

@@ -7,7 +7,8 @@ of the log is raised last, so that readers are upgraded before writers.
 import contextlib
 import datetime as dt
 import uuid
-from typing import Any, Final
+from collections.abc import AsyncIterator
+from typing import Any, Final, Literal
 
 import msgspec
 import nats.errors
@@ -122,9 +123,31 @@ _FIXED: Final = ("retention", "storage", "persist_mode")
 """Settings that the server can't change without making the stream anew."""
 
 
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be done to a stream: `verb` with `config`. `lines` say it to people; `refused` is why it is not done."""
+
+    stream: str
+    verb: Literal["create", "update", "none"]
+    lines: tuple[str, ...]
+    config: dict[str, Any] = {}
+    refused: TrunklineError | None = None
+
+
+async def plan(js: JetStreamContext, replicas: int | None = None, max_bytes: int | None = None) -> list[Change]:
+    """What `apply` would do, in its order, what it would refuse among it; [] where nothing is to be done.
+
+    `replicas` None keeps what EVENTS has. Raises `log_unavailable` where nobody answers.
+    """
+    try:
+        changes = [change async for change in _plan(js, replicas, max_bytes)]
+        return [*changes, *await _unknown(js)]
+    except nats.errors.Error as error:
+        raise _unreachable(error) from error
+
+
 async def apply(
     js: JetStreamContext,
-    replicas: int = 1,
+    replicas: int | None = 1,
     max_bytes: int | None = None,
     *,
     store: int | None = None,
@@ -132,6 +155,7 @@ async def apply(
 ) -> list[str]:
     """Make the server's streams and buckets match STREAMS; return what changed, one line each, [] where nothing did.
 
+    `replicas` are copies of each stream, None for as many as EVENTS has (1 for a new log).
     `max_bytes` is the limit of EVENTS in bytes: EVENTS_MAX_BYTES for a new log, unchanged for one that exists.
     `store` is what the server may store in all, in bytes; it is noted, so that writers know how full it is.
     `restored` says that the log was put back from a backup: it gets a new id, which ends every cursor in a gap.
@@ -141,9 +165,13 @@ async def apply(
     try:
         return await _apply(js, replicas, max_bytes, store, restored=restored)
     except nats.errors.Error as error:
-        raise TrunklineError(
-            "log_unavailable", f"JetStream does not answer: {error}; is it on, and may this user change streams?"
-        ) from error
+        raise _unreachable(error) from error
+
+
+def _unreachable(error: Exception) -> TrunklineError:
+    return TrunklineError(
+        "log_unavailable", f"JetStream does not answer: {error}; is it on, and may this user change streams?"
+    )
 
 
 async def mend(js: JetStreamContext) -> list[str]:
@@ -161,13 +189,32 @@ async def mend(js: JetStreamContext) -> list[str]:
 
 
 async def _apply(
-    js: JetStreamContext, replicas: int, max_bytes: int | None, store: int | None, *, restored: bool
+    js: JetStreamContext, replicas: int | None, max_bytes: int | None, store: int | None, *, restored: bool
 ) -> list[str]:
-    changes: list[str] = []
+    done: list[str] = []
+    async for change in _plan(js, replicas, max_bytes, replace_deltas=True):
+        if change.refused is not None:
+            raise change.refused
+        await _send(js, change.verb.upper(), change.stream, change.config)
+        done += change.lines
+    notes = {STORE: str(store)} if store is not None else {}
+    if restored:
+        notes[LOG_ID] = uuid.uuid4().hex
+        done.append(f"{subjects.EVENTS}: {LOG_ID} is new, cursors from before end in a gap")
+    return done + await _raise_schema(js, notes)
+
+
+async def _plan(
+    js: JetStreamContext, replicas: int | None, max_bytes: int | None, *, replace_deltas: bool = False
+) -> AsyncIterator[Change]:
     events_limit = EVENTS_MAX_BYTES
+    if replicas is None:
+        events = await jsapi.stream_info(js, subjects.EVENTS)
+        replicas = events["config"]["num_replicas"] if events is not None else 1
     for stream in STREAMS:
         wanted = stream.wanted(replicas)
-        info = await (_info_or_gone(js) if stream.name == subjects.DELTAS else jsapi.stream_info(js, stream.name))
+        lost = replace_deltas and stream.name == subjects.DELTAS
+        info = await (_info_or_gone(js) if lost else jsapi.stream_info(js, stream.name))
         if stream.name == subjects.EVENTS:
             if max_bytes is not None or info is None:
                 wanted["max_bytes"] = max_bytes or EVENTS_MAX_BYTES
@@ -179,23 +226,39 @@ async def _apply(
                 min(DELTAS_MAX_BYTES, events_limit // 4) if info is None else info["config"]["max_bytes"]
             )
         if info is None:
-            await _send(js, "CREATE", stream.name, wanted)
-            changes.append(f"{stream.name}: created")
-            continue
-        difference = {key: value for key, value in wanted.items() if not _same(info["config"].get(key), value)}
-        if not difference:
-            continue
-        _refuse_loss(stream.name, info, wanted, difference)
-        await _send(js, "UPDATE", stream.name, info["config"] | difference)
-        changes += [
-            f"{stream.name}: {key} {info['config'].get(key)!r} -> {value!r}" for key, value in difference.items()
-        ]
-    notes = {STORE: str(store)} if store is not None else {}
-    if restored:
-        notes[LOG_ID] = uuid.uuid4().hex
-        changes.append(f"{subjects.EVENTS}: {LOG_ID} is new, cursors from before end in a gap")
-    changes += await _raise_schema(js, notes)
-    return changes
+            yield Change(stream=stream.name, verb="create", lines=(f"{stream.name}: created",), config=wanted)
+        elif change := _difference(stream.name, info, wanted):
+            yield change
+
+
+def _difference(name: str, info: dict[str, Any], wanted: dict[str, Any]) -> Change | None:
+    present = info["config"]
+    difference = {key: value for key, value in wanted.items() if not _same(present.get(key), value)}
+    if not difference:
+        return None
+    lines = tuple(f"{name}: {key} {present.get(key)!r} -> {value!r}" for key, value in difference.items())
+    refused = None
+    try:
+        _refuse_loss(name, info, wanted, difference)
+    except TrunklineError as error:
+        refused = error
+    return Change(stream=name, verb="update", lines=lines, config=present | difference, refused=refused)
+
+
+async def _unknown(js: JetStreamContext) -> list[Change]:
+    """Streams of the server that this program knows nothing of; it leaves them as they are."""
+    names: list[str] = []
+    while True:
+        answer = await jsapi.request(js, "STREAM.NAMES", {"offset": len(names)})
+        page: list[str] = answer.get("streams") or []
+        names += page
+        if not page or len(names) >= answer.get("total", 0):
+            break
+    known = {stream.name for stream in STREAMS}
+    return [
+        Change(stream=name, verb="none", lines=(f"{name}: is none of Trunkline's, and stays as it is",))
+        for name in sorted(set(names) - known)
+    ]
 
 
 async def log_id(js: JetStreamContext) -> str:

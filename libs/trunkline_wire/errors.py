@@ -78,6 +78,7 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "log_full": ErrorCode(_S.INSUFFICIENT_STORAGE, "The log is near its limit; new turns are refused."),
     "log_regressed": ErrorCode(_S.CONFLICT, "The log went back behind what was acknowledged."),
     "topology_conflict": ErrorCode(_S.CONFLICT, "A stream exists with a setting that can't be changed without loss."),
+    "bad_backup": ErrorCode(_S.UNPROCESSABLE_ENTITY, "The directory is no backup, or not as it was written."),
     "blob_missing": ErrorCode(_S.NOT_FOUND, "The content of a large field is not in the store."),
     "degraded": ErrorCode(_S.CONFLICT, "An event of the session can't be folded; its state is frozen."),
     # a program of ours
