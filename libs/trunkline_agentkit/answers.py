@@ -34,7 +34,9 @@ class Answers:
         await self._deliver_what_waits()
         session = self._pen.memory.session.session
         filters = [subjects.event(session, "permission"), subjects.event(session, "agent.ask")]
-        async with Reader(self._bus, subjects.EVENTS, filters, after=self._writer.claim_sequence) as reader:
+        async with Reader(
+            self._bus, self._bus.layout.of(session), filters, after=self._writer.claim_sequence
+        ) as reader:
             async for stored in reader:
                 event = stored.event()
                 self._asks = fold_asks(self._asks, event, stored.sequence)
@@ -52,7 +54,7 @@ class Answers:
         for record in self._asks.deliverable:
             if record.ask not in waits_for or record.ended_sequence is None:
                 continue
-            stored = await direct.at(self._bus, subjects.EVENTS, record.ended_sequence)
+            stored = await direct.at(self._bus, self._bus.layout.of(self._writer.session), record.ended_sequence)
             if stored is not None:
                 await self._deliver(stored.event(), record.ask, stored.sequence)
 

@@ -76,7 +76,7 @@ async def backup(bus: Bus, directory: Path, *, say: Say = lambda _: None) -> Man
     partial = await asyncio.to_thread(_begin, directory)
     log_id = await bus.read_log_id()
     copies: list[Copy] = []
-    for stream in STREAMS:
+    for stream in [*bus.layout.names, *STREAMS[1:]]:
         if await jsapi.stream_info(bus.js, stream) is None:
             continue
         copy = await _copy(bus, stream, partial)

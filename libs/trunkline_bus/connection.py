@@ -15,6 +15,7 @@ from nats.js import JetStreamContext
 from trunkline_bus import metrics, topology
 from trunkline_bus.capacity import Capacity
 from trunkline_bus.client import Client
+from trunkline_bus.layout import Layout
 from trunkline_bus.mux import Mux
 from trunkline_bus.patience import patiently
 from trunkline_wire import TrunklineError
@@ -56,6 +57,8 @@ class Bus:
         self.settings = settings
         self._connections = {role: Client() for role in _ROLES}
         self._log_id: str | None = None
+        self.layout = Layout()
+        """The streams of events, as last read with the log's id."""
         self._closing = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.mux = Mux(self.writing)
@@ -103,7 +106,7 @@ class Bus:
         """The log's id from the leader: a restored log has a new one. Raises TrunklineError `log_unavailable`, after
         15 s where nobody answers.
         """
-        self._log_id = await patiently(self.commands, lambda: topology.log_id(self.js_cmd))
+        self._log_id, self.layout = await patiently(self.commands, lambda: topology.read_log(self.js_cmd))
         return self._log_id
 
     async def wait_ended(self) -> None:
@@ -136,7 +139,7 @@ class Bus:
             await self.mux.open()
             self._contexts = {role: client.jetstream(timeout=5.0) for role, client in self._connections.items()}
             try:
-                self._log_id = await topology.log_id(self.js_cmd)
+                self._log_id, self.layout = await topology.read_log(self.js_cmd)
             except (TrunklineError, nats.errors.Error):
                 log.info("bus.no_log_yet")
         except BaseExceptionGroup as group:

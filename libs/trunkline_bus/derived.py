@@ -62,7 +62,7 @@ class DerivedWriter:
         )
         started = time.monotonic()
         try:
-            sequence = await store(self._bus.mux, subjects.EVENTS, message, expected=expected)
+            sequence = await store(self._bus.mux, self._bus.layout.of(event.session), message, expected=expected)
         except Conflict:
             return None
         finally:

@@ -18,6 +18,7 @@ from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus
 from trunkline_bus.patience import patiently
 from trunkline_bus.stored import Stored, from_direct, from_leader, parse_nanoseconds
+from trunkline_bus.tasks import together
 from trunkline_wire import encode
 
 PARALLEL: Final = 64
@@ -128,9 +129,8 @@ async def row(bus: Bus, stream: str, filter: str, first: int, count: int) -> lis
 
 
 async def _get_some(bus: Bus, stream: str, sequences: Sequence[int]) -> list[Stored]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_get_one(bus, stream, sequence)) for sequence in sequences]
-    return [stored for task in tasks if (stored := task.result()) is not None]
+    found = await together(_get_one(bus, stream, sequence) for sequence in sequences)
+    return [stored for stored in found if stored is not None]
 
 
 async def _get_one(bus: Bus, stream: str, sequence: int) -> Stored | None:

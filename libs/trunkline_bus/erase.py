@@ -75,7 +75,7 @@ async def erase(
     tombstone = await _bury(bus, session, by, reason)
     say(f"the tombstone stands at {tombstone}")
     events = subjects.session_events(session)
-    purged[subjects.EVENTS] = await _purge(bus, subjects.EVENTS, events, below=tombstone)
+    purged[subjects.EVENTS] = await _purge(bus, bus.layout.of(session), events, below=tombstone)
     purged[subjects.DELTAS] += await _purge(bus, subjects.DELTAS, subjects.session_deltas(session))
     purged[subjects.COMMANDS] = await _purge(bus, subjects.COMMANDS, subjects.session_commands(session))
     purged[subjects.COMMANDS] += await _purge(bus, subjects.COMMANDS, f"trunk.answer.{session}.*")
@@ -102,7 +102,7 @@ async def _bury(bus: Bus, session: str, by: str, reason: str | None) -> int:
     """The tombstone's sequence: of the one that is there, or of a new one behind the session's last event."""
     fence = subjects.agent_fence(session)
     while True:
-        last = await leader.last_of(bus.mux, subjects.EVENTS, fence)
+        last = await leader.last_of(bus.mux, bus.layout.of(session), fence)
         if last is None:
             raise TrunklineError("unknown_session", f"the log holds nothing of {session}", session=session)
         if last.type == SessionErased.TYPE:
@@ -129,7 +129,7 @@ async def _bury(bus: Bus, session: str, by: str, reason: str | None) -> int:
             headers={},
         )
         try:
-            return await store(bus.mux, subjects.EVENTS, message, expected=last.sequence, expected_id=last.id)
+            return await store(bus.mux, bus.layout.of(session), message, expected=last.sequence, expected_id=last.id)
         except Conflict:
             continue
 
@@ -150,9 +150,10 @@ async def _used_elsewhere(bus: Bus, session: str, refs: set[str]) -> set[str]:
     shared: set[str] = set()
     if not refs:
         return shared
-    for stored in await read(bus, subjects.EVENTS, [subjects.ALL_EVENTS]):
-        if stored.session != session:
-            shared |= refs & _hashes(stored.raw)
+    for stream in bus.layout.names:
+        for stored in await read(bus, stream, [subjects.ALL_EVENTS]):
+            if stored.session != session:
+                shared |= refs & _hashes(stored.raw)
     for bucket in BUCKETS:
         for entry in await kv.entries(bus, bucket):
             if session not in entry.key.split("."):

@@ -3,7 +3,6 @@
 A bucket is the stream `KV_<bucket>` with the subjects `$KV.<bucket>.<key>`; a value's revision is its sequence there.
 """
 
-import asyncio
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -17,6 +16,7 @@ from trunkline_bus.mux import Lost, NoAnswer
 from trunkline_bus.patience import patiently
 from trunkline_bus.reader import Reader, read
 from trunkline_bus.stored import Headers, Stored
+from trunkline_bus.tasks import together
 from trunkline_wire.errors import TrunklineError
 from trunkline_wire.subjects import HEADER_EXPECTED
 
@@ -60,9 +60,8 @@ async def get_many(bus: Bus, bucket: str, keys: Iterable[str]) -> dict[str, Entr
     wanted = list(keys)
     found: dict[str, Entry] = {}
     for start in range(0, len(wanted), PARALLEL):
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(get(bus, bucket, key)) for key in wanted[start : start + PARALLEL]]
-        found |= {one.key: one for task in tasks if (one := task.result()) is not None}
+        some = await together(get(bus, bucket, key) for key in wanted[start : start + PARALLEL])
+        found |= {one.key: one for one in some if one is not None}
     return found
 
 

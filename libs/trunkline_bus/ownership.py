@@ -40,7 +40,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
 
 async def last_epoch(bus: Bus, session: str) -> int:
     """The epoch of the session's last event at the leader, 0 where it has none: higher than an owner's own, it is fenced."""
-    last = await leader.last_of(bus.mux, subjects.EVENTS, subjects.agent_fence(session))
+    last = await leader.last_of(bus.mux, bus.layout.of(session), subjects.agent_fence(session))
     return (last.event().epoch or 0) if last is not None else 0
 
 
@@ -66,7 +66,7 @@ async def create(
         return await _begin(bus, event, expected=0)
     except Conflict:
         first = await leader.get(
-            bus.mux, subjects.EVENTS, {"seq": 1, "next_by_subj": subjects.event(session, "agent.fact")}
+            bus.mux, bus.layout.of(session), {"seq": 1, "next_by_subj": subjects.event(session, "agent.fact")}
         )
         if first is not None and first.id == event.id:
             raise TrunklineError(
@@ -99,7 +99,7 @@ async def claim(
     begin, read = loop.time(), 0
     fence = subjects.agent_fence(session)
     while True:
-        last = await leader.last_of(bus.mux, subjects.EVENTS, fence)
+        last = await leader.last_of(bus.mux, bus.layout.of(session), fence)
         if last is None:
             raise TrunklineError("unknown_session", f"there is no session {session}", session=session)
         event = last.event()
@@ -163,7 +163,7 @@ async def _begin(bus: Bus, event: Event, *, expected: int, expected_id: str | No
         payload=payload,
         headers=trace.inject({}),
     )
-    sequence = await store(bus.mux, subjects.EVENTS, message, expected=expected, expected_id=expected_id)
+    sequence = await store(bus.mux, bus.layout.of(event.session), message, expected=expected, expected_id=expected_id)
     metrics.APPENDS.labels(event.type).inc()
     assert event.epoch is not None
     assert event.seq is not None

@@ -142,6 +142,7 @@ class _Pager:
     def __init__(self, bus: Bus, session: str) -> None:
         self._bus = bus
         self._session = session
+        self._stream = bus.layout.of(session)
         self._index = Index()
         self._prefix = ""
         self._chunks: dict[int, list[Spot]] = {}
@@ -192,7 +193,7 @@ class _Pager:
                 document = decode_document(entry.value)
                 self._index, cursor = decode_index(bytes(document.state)), document.cursor
         # The index may be a second behind, or not there yet: the rest comes from the log itself.
-        last = await direct.last(self._bus, subjects.EVENTS, subjects.session_events(self._session))
+        last = await direct.last(self._bus, self._stream, subjects.session_events(self._session))
         if last is not None and last.sequence > cursor:
             for stored in await read_session(self._bus, self._session, after=cursor):
                 self._recent[stored.sequence] = stored
@@ -241,10 +242,10 @@ class _Pager:
         every = dict(self._recent)
         if absent:
             filter = subjects.session_events(self._session)
-            for stored in await direct.row(self._bus, subjects.EVENTS, filter, absent[0], len(absent)):
+            for stored in await direct.row(self._bus, self._stream, filter, absent[0], len(absent)):
                 every[stored.sequence] = stored
             absent = [sequence for sequence in absent if sequence not in every]
-        for stored in await direct.get(self._bus, subjects.EVENTS, absent):
+        for stored in await direct.get(self._bus, self._stream, absent):
             every[stored.sequence] = stored
         return [every[sequence] for sequence in sequences if sequence in every]
 

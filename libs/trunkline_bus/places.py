@@ -36,6 +36,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     revision: int = 0
     frozen: list[str] = []
     live: bool = False
+    stream: str = subjects.EVENTS
+    """Whose positions these are."""
 
 
 class Superseded(Exception):  # noqa: N818 - an outcome
@@ -45,16 +47,18 @@ class Superseded(Exception):  # noqa: N818 - an outcome
 _places: Final = msgspec.json.Decoder(Place)
 
 
-def joined(edition: Edition, places: Iterable[tuple[Part, Place]], part: Part = WHOLE) -> Place:
+def joined(
+    edition: Edition, places: Iterable[tuple[Part, Place]], part: Part = WHOLE, stream: str = subjects.EVENTS
+) -> Place:
     """Where `part` stands by what the places of other parts say of its partitions; at 0 where they lack one of them.
 
-    A place is true of each partition that it covers, so of each the furthest counts, and of all the one furthest behind.
+    Positions are of `stream`, which holds all of `part`: those of others say nothing. A place is true of each partition that it covers, so of each the furthest counts, and of all the one furthest behind.
     """
     known = [(other, place) for other, place in places if place.edition == edition]
-    found = Place(edition=edition)
+    found = Place(edition=edition, stream=stream)
     furthest: list[Place] = []
     for number in part.partitions:
-        covering = [place for other, place in known if number in other.partitions]
+        covering = [place for other, place in known if number in other.partitions and place.stream == stream]
         if not covering:
             return found
         furthest.append(max(covering, key=lambda place: place.position))
@@ -98,7 +102,7 @@ class Places:
                     continue
             own, self._revision = (head, revision) if self._part.whole else await self._read(self._key)
             beside = [(WHOLE, head), *await _of_parts(self._bus, self._head)]
-            place = joined(head.edition, beside, self._part)
+            place = joined(head.edition, beside, self._part, self._bus.layout.of_part(self._part))
             why = await self._diverged(place)
             if why is None:
                 place = await self._intact(place)
@@ -185,8 +189,9 @@ class Places:
         return await kv.update(self._bus, subjects.KV_POSITIONS, key, encode(place), revision=revision)
 
     async def _diverged(self, place: Place) -> str | None:
-        ids = {subjects.EVENTS: place.id} if place.id is not None else {}
-        cursor = Cursor(log=place.edition.log, positions={subjects.EVENTS: place.position}, ids=ids)
+        stream = self._bus.layout.of_part(self._part)
+        ids = {stream: place.id} if place.id is not None else {}
+        cursor = Cursor(log=place.edition.log, positions={stream: place.position}, ids=ids)
         gap = await verify(self._bus, cursor)
         # An erased event is in the documents as its erasure; distance is no obstacle to a projection.
         return gap.message if gap is not None and gap.reason == "log_diverged" else None

@@ -27,7 +27,7 @@ from trunkline_bus.places import Place, Places, Superseded
 from trunkline_bus.reader import read
 from trunkline_bus.stored import Stored
 from trunkline_bus.views import View, decode_document
-from trunkline_wire import TrunklineError, subjects
+from trunkline_wire import TrunklineError
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,8 @@ class Projection(Generic[S]):
         self._bus = bus
         self._view = view
         self._service = service
-        self._feed = feed or Feed(bus, subjects.EVENTS, view.filters)
+        self._stream = bus.layout.of_part(part)
+        self._feed = feed or Feed(bus, self._stream, view.filters)
         self._blobs = Blobs(bus)
         self._places = Places(bus, view.name, view.version, view.bucket, part)
         self._name = view.name if part.whole else f"{view.name}.{part.name}"
@@ -171,7 +172,7 @@ class Projection(Generic[S]):
             if entry is None or entry.value is None:
                 continue
             messages = await self._forever(
-                lambda key=key: read(self._bus, subjects.EVENTS, self._view.sources(key), until=place.position)
+                lambda key=key: read(self._bus, self._stream, self._view.sources(key), until=place.position)
             )
             self._cells.begin(key, None, entry.revision)
             for stored in messages:

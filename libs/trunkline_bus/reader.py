@@ -468,4 +468,5 @@ async def read(
 
 async def read_session(bus: Bus, session: str, *, after: int = 0, until: int | None = None) -> list[Stored]:
     """All events of a session above `after`, up to and with `until`, by default up to the present end of the log."""
-    return await read(bus, subjects.EVENTS, [subjects.session_events(session)], after=after, until=until)
+    stream = bus.layout.of(session)
+    return await read(bus, stream, [subjects.session_events(session)], after=after, until=until)

@@ -1,7 +1,22 @@
-"""Ending tasks."""
+"""Running tasks together, and ending them."""
 
 import asyncio
-from typing import Any
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all, in order. The first error of one cancels the others and is raised as it is: whoever waits for an
+    error by its type does not see into the group that a TaskGroup makes of it.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 async def end(task: asyncio.Task[Any]) -> None:

@@ -15,8 +15,9 @@ import nats.errors
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, ServiceUnavailableError
 
-from trunkline_bus import jsapi
+from trunkline_bus import jsapi, layout
 from trunkline_bus.capacity import STORE
+from trunkline_bus.layout import Layout
 from trunkline_wire import TrunklineError, parse_time, subjects
 
 SCHEMA: Final = 1
@@ -133,14 +134,17 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     refused: TrunklineError | None = None
 
 
-async def plan(js: JetStreamContext, replicas: int | None = None, max_bytes: int | None = None) -> list[Change]:
+async def plan(
+    js: JetStreamContext, replicas: int | None = None, max_bytes: int | None = None, *, events: int | None = None
+) -> list[Change]:
     """What `apply` would do, in its order, what it would refuse among it; [] where nothing is to be done.
 
-    `replicas` None keeps what EVENTS has. Raises `log_unavailable` where nobody answers.
+    Arguments as those of `apply`. Raises `log_unavailable` where nobody answers.
     """
     try:
-        changes = [change async for change in _plan(js, replicas, max_bytes)]
-        return [*changes, *await _unknown(js)]
+        wanted = await _wanted_layout(js, events)
+        changes = [change async for change in _plan(js, replicas, max_bytes, wanted)]
+        return [*changes, *await _unknown(js, {stream.name for stream in _streams(wanted)})]
     except nats.errors.Error as error:
         raise _unreachable(error) from error
 
@@ -152,18 +156,22 @@ async def apply(
     *,
     store: int | None = None,
     restored: bool = False,
+    events: int | None = None,
 ) -> list[str]:
     """Make the server's streams and buckets match STREAMS; return what changed, one line each, [] where nothing did.
 
     `replicas` are copies of each stream, None for as many as EVENTS has (1 for a new log).
     `max_bytes` is the limit of EVENTS in bytes: EVENTS_MAX_BYTES for a new log, unchanged for one that exists.
+    `events` is in how many streams a new log keeps its events, each a range of the partitions: 1 where it is None. One that
+    exists keeps what it has: a session can't change its stream.
     `store` is what the server may store in all, in bytes; it is noted, so that writers know how full it is.
     `restored` says that the log was put back from a backup: it gets a new id, which ends every cursor in a gap.
     Raises TrunklineError `topology_conflict` before it changes a stream in a way that loses data,
     `log_full` where the server's store is too small for `max_bytes`, `log_unavailable` where nobody answers.
     """
     try:
-        return await _apply(js, replicas, max_bytes, store, restored=restored)
+        wanted = await _wanted_layout(js, events)
+        return await _apply(js, replicas, max_bytes, store, wanted, restored=restored)
     except nats.errors.Error as error:
         raise _unreachable(error) from error
 
@@ -189,10 +197,16 @@ async def mend(js: JetStreamContext) -> list[str]:
 
 
 async def _apply(
-    js: JetStreamContext, replicas: int | None, max_bytes: int | None, store: int | None, *, restored: bool
+    js: JetStreamContext,
+    replicas: int | None,
+    max_bytes: int | None,
+    store: int | None,
+    wanted: Layout,
+    *,
+    restored: bool,
 ) -> list[str]:
     done: list[str] = []
-    async for change in _plan(js, replicas, max_bytes, replace_deltas=True):
+    async for change in _plan(js, replicas, max_bytes, wanted, replace_deltas=True):
         if change.refused is not None:
             raise change.refused
         await _send(js, change.verb.upper(), change.stream, change.config)
@@ -205,21 +219,25 @@ async def _apply(
 
 
 async def _plan(
-    js: JetStreamContext, replicas: int | None, max_bytes: int | None, *, replace_deltas: bool = False
+    js: JetStreamContext,
+    replicas: int | None,
+    max_bytes: int | None,
+    division: Layout,
+    *,
+    replace_deltas: bool = False,
 ) -> AsyncIterator[Change]:
     events_limit = EVENTS_MAX_BYTES
-    if replicas is None:
-        events = await jsapi.stream_info(js, subjects.EVENTS)
-        replicas = events["config"]["num_replicas"] if events is not None else 1
-    for stream in STREAMS:
-        wanted = stream.wanted(replicas)
+    share = len(division.streams)
+    copies = replicas if replicas is not None else await _present_replicas(js)
+    for stream in _streams(division):
+        wanted = stream.wanted(copies)
         lost = replace_deltas and stream.name == subjects.DELTAS
         info = await (_info_or_gone(js) if lost else jsapi.stream_info(js, stream.name))
-        if stream.name == subjects.EVENTS:
+        if stream.name in division.names:
             if max_bytes is not None or info is None:
-                wanted["max_bytes"] = max_bytes or EVENTS_MAX_BYTES
-            if info is None:
-                wanted["metadata"] = {LOG_ID: uuid.uuid4().hex}
+                wanted["max_bytes"] = (max_bytes or EVENTS_MAX_BYTES) // share
+            if info is None and stream.name == subjects.EVENTS:
+                wanted["metadata"] = {LOG_ID: uuid.uuid4().hex, **({layout.KEY: division.note()} if share > 1 else {})}
             events_limit = {**(info["config"] if info else {}), **wanted}["max_bytes"]
         elif stream.name == subjects.DELTAS:
             wanted["max_bytes"] = (
@@ -229,6 +247,11 @@ async def _plan(
             yield Change(stream=stream.name, verb="create", lines=(f"{stream.name}: created",), config=wanted)
         elif change := _difference(stream.name, info, wanted):
             yield change
+
+
+async def _present_replicas(js: JetStreamContext) -> int:
+    info = await jsapi.stream_info(js, subjects.EVENTS)
+    return info["config"]["num_replicas"] if info is not None else 1
 
 
 def _difference(name: str, info: dict[str, Any], wanted: dict[str, Any]) -> Change | None:
@@ -245,7 +268,34 @@ def _difference(name: str, info: dict[str, Any], wanted: dict[str, Any]) -> Chan
     return Change(stream=name, verb="update", lines=lines, config=present | difference, refused=refused)
 
 
-async def _unknown(js: JetStreamContext) -> list[Change]:
+def _streams(division: Layout) -> list[Stream]:
+    """STREAMS, with those of the events divided."""
+    first = STREAMS[0]
+    if len(division.streams) == 1:
+        return list(STREAMS)
+    several = [
+        msgspec.structs.replace(first, name=name, config={**first.config, "subjects": list(part.filters)})
+        for name, part in division.streams
+    ]
+    return [*several, *STREAMS[1:]]
+
+
+async def _wanted_layout(js: JetStreamContext, events: int | None) -> Layout:
+    """That of the log that is there, or of a new one in `events` streams. Raises `topology_conflict` where they differ."""
+    info = await jsapi.stream_info(js, subjects.EVENTS)
+    if info is None:
+        return layout.divided(events or 1)
+    present = layout.noted(info["config"].get("metadata") or {})
+    if events is not None and events != len(present.streams):
+        raise TrunklineError(
+            "topology_conflict",
+            f"the log has {len(present.streams)} streams of events, wanted are {events}: sessions can't change theirs; "
+            "make a new log",
+        )
+    return present
+
+
+async def _unknown(js: JetStreamContext, known: set[str]) -> list[Change]:
     """Streams of the server that this program knows nothing of; it leaves them as they are."""
     names: list[str] = []
     while True:
@@ -254,20 +304,19 @@ async def _unknown(js: JetStreamContext) -> list[Change]:
         names += page
         if not page or len(names) >= answer.get("total", 0):
             break
-    known = {stream.name for stream in STREAMS}
     return [
         Change(stream=name, verb="none", lines=(f"{name}: is none of Trunkline's, and stays as it is",))
         for name in sorted(set(names) - known)
     ]
 
 
-async def log_id(js: JetStreamContext) -> str:
-    """The id of the log, from its leader. Raises TrunklineError `log_unavailable` where the streams were never made."""
+async def read_log(js: JetStreamContext) -> tuple[str, Layout]:
+    """The id of the log and its streams, from its leader. Raises TrunklineError `log_unavailable` where it was never made."""
     info = await jsapi.stream_info(js, subjects.EVENTS)
-    found = (info or {}).get("config", {}).get("metadata", {}).get(LOG_ID)
-    if not found:
+    metadata: dict[str, str] = (info or {}).get("config", {}).get("metadata") or {}
+    if LOG_ID not in metadata:
         raise TrunklineError("log_unavailable", "the server has no log yet: run `trunkline topology apply`")
-    return found
+    return metadata[LOG_ID], layout.noted(metadata)
 
 
 async def _info_or_gone(js: JetStreamContext) -> dict[str, Any] | None:

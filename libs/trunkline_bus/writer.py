@@ -359,7 +359,7 @@ class SessionWriter:
         try:
             sequence = await store(
                 self._bus.mux,
-                subjects.EVENTS,
+                self._bus.layout.of(self.session),
                 message,
                 expected=self._stored_sequence,
                 expected_id=self._stored_id,

@@ -42,16 +42,20 @@ async def open_log(home: Path | None, *, user: str = READING) -> AsyncGenerator[
 
 async def session_ids(bus: Bus) -> list[str]:
     """The sessions in the log, oldest first."""
+    return sorted({session for stream in bus.layout.names for session in await _sessions_in(bus, stream)})
+
+
+async def _sessions_in(bus: Bus, stream: str) -> set[str]:
     found: set[str] = set()
     offset = 0
     while True:
         body = {"subjects_filter": subjects.ALL_FACTS, "offset": offset}
-        answer = await jsapi.request(bus.js_read, f"STREAM.INFO.{subjects.EVENTS}", body)
+        answer = await jsapi.request(bus.js_read, f"STREAM.INFO.{stream}", body)
         page: dict[str, int] = answer["state"].get("subjects") or {}
         found |= {parsed.session for subject in page if (parsed := subjects.parse(subject)) is not None}
         offset += len(page)
         if not page or offset >= answer.get("total", 0):
-            return sorted(found)
+            return found
 
 
 async def find_logged(bus: Bus, reference: str) -> str:

@@ -43,6 +43,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "topology": ("topology:topology", "Plan, create and update the streams on a NATS server."),
     "backup": ("backup:backup", "Copy the log's truth into a directory."),
     "restore": ("backup:restore", "Put a backup into an empty NATS server."),
+    "retention": ("retention:retention", "Write sessions closed long ago to files, and erase them."),
     "erase": ("erase:erase", "Erase the content of a session for good."),
     "auth": ("auth:auth", "Make the NATS users of the services, for a server of your own."),
     "doctor": ("doctor:doctor", "Check this machine and say what to do."),

@@ -96,7 +96,7 @@ class Directory:
         for listener in self.listeners:
             listener.on_begun()
         log.info("directory_begins", extra={"position": self.position, "sessions": len(self.states)})
-        reader = Reader(self._bus, subjects.EVENTS, [subjects.ALL_EVENTS], after=self.position, take=self._take)
+        reader = Reader(self._bus, self._bus.layout.only, [subjects.ALL_EVENTS], after=self.position, take=self._take)
         self._lag = Lag(CONSUMER, lambda: reader.pending)
         async with reader:
             async for batch in reader.batches():

@@ -45,7 +45,7 @@ async def permissions(bus: Bus, settings: PermissionsSettings) -> AsyncGenerator
     policy.refresh()
     clock = ServerClock()
     await clock.read(bus)
-    feed = Feed(bus, subjects.EVENTS, FILTERS, urgent=[subjects.ALL_ASKS, subjects.ALL_PERMISSIONS])
+    feed = Feed(bus, bus.layout.only, FILTERS, urgent=[subjects.ALL_ASKS, subjects.ALL_PERMISSIONS])
     host = OwnHost(settings.home)
     decider = Decider(bus, feed, policy, clock, await remember(bus), host=host)
     async with asyncio.TaskGroup() as group:

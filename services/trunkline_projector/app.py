@@ -14,7 +14,6 @@ from trunkline_projector.sessions import SessionsView
 from trunkline_projector.settings import ProjectorSettings
 from trunkline_projector.workspaces import Workspaces
 from trunkline_service import Service
-from trunkline_wire import subjects
 
 NAME: Final = "projector"
 WORKSPACES: Final = "workspaces"
@@ -25,7 +24,7 @@ class Histories:
     """The projections of one part of the log. `run` keeps them until cancelled."""
 
     def __init__(self, bus: Bus, part: Part = WHOLE) -> None:
-        feed = Feed(bus, subjects.EVENTS, part.filters)
+        feed = Feed(bus, bus.layout.of_part(part), part.filters)
         self._projections: tuple[Projection[Any], ...] = (
             Projection(bus, SessionsView(), NAME, feed, part),
             Projection(bus, PagesView(), NAME, feed, part),

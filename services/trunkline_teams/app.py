@@ -14,7 +14,6 @@ from trunkline_fold.team.board import TaskStatus
 from trunkline_service import Service, Settings
 from trunkline_teams.keeper import SERVICE, Keeper
 from trunkline_teams.view import FILTERS, TeamsView
-from trunkline_wire import subjects
 
 NAME: Final = SERVICE
 LEASE: Final = "teams.all"
@@ -24,7 +23,7 @@ class Teams:
     """Team events and the boards of one bus. `run` keeps both until cancelled."""
 
     def __init__(self, bus: Bus) -> None:
-        feed = Feed(bus, subjects.EVENTS, FILTERS)
+        feed = Feed(bus, bus.layout.only, FILTERS)
         self.keeper = Keeper(bus, feed)
         self.boards = Projection(bus, TeamsView(), NAME, feed)
 

@@ -35,6 +35,9 @@ def topology() -> None:
 
 def _options(command: Any) -> Any:
     for option in (
+        click.option(
+            "--events", type=click.IntRange(1, 64), help="In how many streams a new log keeps events: 1, 2, 4 … 64."
+        ),
         click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance."),
         click.option("--json", "as_json", is_flag=True, help="One change a line."),
         click.option(
@@ -50,11 +53,11 @@ def _options(command: Any) -> Any:
 
 @topology.command(epilog=PLAN_EPILOG)
 @_options
-def plan(replicas: int | None, max_bytes: int | None, as_json: bool, home: Path | None) -> int:
+def plan(replicas: int | None, max_bytes: int | None, as_json: bool, home: Path | None, events: int | None) -> int:
     """Show what `apply` would change, and what it would refuse."""
     from trunkline_cli.context import finish
 
-    return finish(_plan(replicas, max_bytes, as_json, home))
+    return finish(_plan(replicas, max_bytes, as_json, home, events))
 
 
 @topology.command(epilog=EPILOG)
@@ -65,19 +68,23 @@ def plan(replicas: int | None, max_bytes: int | None, as_json: bool, home: Path 
     help="The log was put back by other means than `trunkline restore`: give it a new id, so that every client starts "
     "from a snapshot.",
 )
-def apply(replicas: int | None, max_bytes: int | None, as_json: bool, home: Path | None, restored: bool) -> int:
+def apply(
+    replicas: int | None, max_bytes: int | None, as_json: bool, home: Path | None, restored: bool, events: int | None
+) -> int:
     """Create what is missing and update what may be updated."""
     from trunkline_cli.context import finish
 
-    return finish(_apply(replicas, max_bytes, restored, as_json, home))
+    return finish(_apply(replicas, max_bytes, restored, as_json, home, events))
 
 
-async def _plan(replicas: int | None, max_bytes: int | None, as_json: bool, home: Path | None) -> int:
+async def _plan(
+    replicas: int | None, max_bytes: int | None, as_json: bool, home: Path | None, events: int | None
+) -> int:
     from trunkline_bus.topology import plan as plan_topology
     from trunkline_cli.logbook import open_log
 
     async with open_log(home, user="admin") as bus:
-        changes = await plan_topology(bus.js, replicas=replicas, max_bytes=max_bytes)
+        changes = await plan_topology(bus.js, replicas=replicas, max_bytes=max_bytes, events=events)
     for change in changes:
         _show(change, as_json)
     refused = any(change.refused is not None for change in changes)
@@ -104,13 +111,15 @@ def _show(change: "Change", as_json: bool) -> None:
         click.echo(f"    refused: {change.refused}")
 
 
-async def _apply(replicas: int | None, max_bytes: int | None, restored: bool, as_json: bool, home: Path | None) -> int:
+async def _apply(
+    replicas: int | None, max_bytes: int | None, restored: bool, as_json: bool, home: Path | None, events: int | None
+) -> int:
     from trunkline_bus.topology import apply as apply_topology
     from trunkline_cli.logbook import open_log
     from trunkline_cli.output import ndjson
 
     async with open_log(home, user="admin") as bus:
-        changes = await apply_topology(bus.js, replicas=replicas, max_bytes=max_bytes, restored=restored)
+        changes = await apply_topology(bus.js, replicas=replicas, max_bytes=max_bytes, restored=restored, events=events)
     for change in changes:
         if as_json:
             ndjson({"change": change})

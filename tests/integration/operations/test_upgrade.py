@@ -31,11 +31,10 @@ TIME = "2026-11-27T21:20:10.000000Z"
 
 async def newer(bus: Bus, made: str, seq: int, kind: str, data: dict[str, Any], **fields: Any) -> None:
     """An event as a later version of Trunkline may write it."""
-    event = {
-        **{"id": new_event_id(), "type": kind, "v": 1, "session": made, "seq": seq, "epoch": 1, "time": TIME},
-        **{"data": data, **fields},
-    }
-    headers = {subjects.HEADER_ID: event["id"], subjects.HEADER_TYPE: kind}
+    id_ = new_event_id()
+    event = {"id": id_, "type": kind, "v": 1, "session": made, "seq": seq, "epoch": 1, "time": TIME, "data": data}
+    event |= fields
+    headers = {subjects.HEADER_ID: id_, subjects.HEADER_TYPE: kind}
     answer = await leader.publish(bus.mux, subjects.event(made, "agent.fact"), json.dumps(event).encode(), headers)
     assert isinstance(answer, int), answer
 
