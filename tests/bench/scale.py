@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 import psutil
 from tests.bench.child import module
-from tests.bench.idle import TURNS, settled
+from tests.bench.idle import settled
 from tests.bench.projecting import session_events, store
 from tests.bench.report import Figure
 
@@ -25,6 +25,8 @@ from trunkline_testkit.nats import NatsServer
 from trunkline_wire import subjects
 
 STEPS: Final = (100, 1_000, 10_000)
+TURNS: Final = 1
+"""Of each session: a prompt, two tool calls, an answer, with usage; ten events."""
 WARM: Final = 100
 """Sessions before the first step: what they bring with them, caches and code, is no session's own."""
 SERVICES: Final = ("projector", "permissions", "gateway")

@@ -17,7 +17,7 @@ from tests.chaos.soak.ground import PYTHONPATH
 from tests.chaos.soak.load import stretch
 from tests.chaos.soak.soak import SILENT, VIEWS
 
-from trunkline_bus import direct, mirror
+from trunkline_bus import direct, kv, mirror
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import read_session
 from trunkline_bus.views import decode_document
@@ -130,10 +130,8 @@ async def judge(bus: Bus, home: Path, talks: list[Conversation]) -> None:
         view = VIEWS[0]
         shown = await mirror.edition(bus, view.bucket)
         assert shown is not None
-        from trunkline_bus import kv
-
         entry = await kv.get(bus, view.bucket, shown.key(talk.session))
         assert entry is not None
         assert entry.value is not None
         assert decode_document(entry.value).progress == stored[-1].sequence
-        assert oracles.projections(talk.session, stored, view, {talk.session: entry.value}) == []
+        assert list(oracles.projections(talk.session, stored, view, {talk.session: entry.value})) == []
