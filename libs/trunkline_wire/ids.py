@@ -7,6 +7,7 @@ called them, so that a worker that restarts gives the same thing the same id.
 import hashlib
 import os
 import re
+import secrets
 import time
 import zlib
 from typing import Final
@@ -72,6 +73,11 @@ def new_host_id() -> str:
 
 def new_worker_id() -> str:
     return f"wrk_{uuid7_hex()}"
+
+
+def new_token() -> str:
+    """A secret that lets its bearer in at a gateway."""
+    return f"trk_{secrets.token_urlsafe(32)}"
 
 
 def _digest(*parts: str) -> str:

@@ -18,12 +18,12 @@ from trunkline_bus.connection import Bus
 from trunkline_gateway.records import Records
 from trunkline_gateway.roles import EVERYTHING, Principal, Role, Scope
 from trunkline_wire import TrunklineError, timestamp
+from trunkline_wire.ids import new_token
 from trunkline_wire.subjects import KV_TOKENS
 
 log = logging.getLogger(__name__)
 
 OWNER: Final = "owner"
-PREFIX: Final = "trk_"
 _CURSORS: Final = "gateway.cursors"
 
 
@@ -93,7 +93,7 @@ class Tokens:
         via: str = "created",
     ) -> tuple[str, TokenRecord]:
         """A new token, to be shown once, and its record."""
-        token = PREFIX + secrets.token_urlsafe(32)
+        token = new_token()
         digest = digest_of(token)
         record = TokenRecord(
             id=digest[:32],
@@ -160,7 +160,7 @@ def _read_or_make(path: Path) -> str:
     except FileNotFoundError:
         token = ""
     if not token:
-        token = PREFIX + secrets.token_urlsafe(32)
+        token = new_token()
         _write_private(path, token)
         log.info("owner_token_made", extra={"path": str(path)})
     return token

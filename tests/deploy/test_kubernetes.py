@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,17 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from trunkline_adapters.settings import AdaptersSettings
+from trunkline_bus import metrics
 from trunkline_bus.credentials import GRANTS
+from trunkline_projector.histories import PagesView
+from trunkline_projector.sessions import SessionsView
+from trunkline_service.settings import load
 
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
 VERSIONS = ("1.31", "1.34", "1.37")
 WORKLOADS = ("Deployment", "StatefulSet", "Job", "CronJob")
-OF_OPERATORS = ("PodMonitor",)
+OF_OPERATORS = ("PodMonitor", "ScaledObject")
 """Kinds that an operator defines: no schema of Kubernetes has them."""
 
 Obj = dict[str, Any]
@@ -40,7 +46,9 @@ class Built:
 
     def pods(self) -> Iterator[tuple[Obj, Obj]]:
         """Each workload and its pod template."""
-        return ((one, one["spec"]["template"]) for one in self.of(*WORKLOADS))
+        for one in self.of(*WORKLOADS):
+            spec = one["spec"]
+            yield one, (spec["jobTemplate"]["spec"] if one["kind"] == "CronJob" else spec)["template"]
 
     def selected(self, selector: Obj) -> list[Obj]:
         """The pod templates that a selector picks."""
@@ -66,10 +74,17 @@ def ports_of(pod: Obj) -> dict[str, int]:
 
 @pytest.fixture(scope="module", params=["dev", "prod"])
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """With keys as `trunkline auth init` makes them."""
-    root = tmp_path_factory.mktemp("kubernetes") / "kubernetes"
+    return build(tmp_path_factory.mktemp("kubernetes"), request.param)
+
+
+def build(directory: Path, name: str, *components: str) -> Built:
+    """An overlay with more components than it has, and with keys as `trunkline auth init` makes them."""
+    root = directory / "kubernetes"
     shutil.copytree(KUBERNETES, root, ignore=shutil.ignore_patterns("keys"))
-    overlay = root / "overlays" / request.param
+    overlay = root / "overlays" / name
+    file = overlay / "kustomization.yaml"
+    more = "".join(f"  - ../../components/{component}\n" for component in components)
+    file.write_text(file.read_text().replace("components:\n", f"components:\n{more}"))
     subprocess.run(["trunkline", "auth", "init", str(overlay / "keys")], check=True, capture_output=True)
     done = subprocess.run(["kubectl", "kustomize", str(overlay)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -116,6 +131,8 @@ def test_every_reference_leads_somewhere(built: Built) -> None:
         volumes |= {claim["metadata"]["name"] for claim in workload["spec"].get("volumeClaimTemplates", [])}
         for volume in spec.get("volumes", []):
             assert "configMap" not in volume or volume["configMap"]["name"] in maps
+            claim = volume.get("persistentVolumeClaim", {}).get("claimName")
+            assert claim is None or claim in built.names("PersistentVolumeClaim")
             assert "secret" not in volume or volume["secret"]["secretName"] in secrets
         for container in spec["containers"]:
             assert {mount["name"] for mount in container.get("volumeMounts", [])} <= volumes
@@ -139,7 +156,7 @@ def test_selectors_pick_their_pods_and_ports_are_open(built: Built) -> None:
         ports = ports_of(pod)
         for container in pod["spec"]["containers"]:
             for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
-                if workload["kind"] != "Job":
+                if workload["kind"] not in ("Job", "CronJob"):
                     assert container[kind]["httpGet"]["port"] in ports, f"{workload['metadata']['name']}: {kind}"
     for service in built.of("Service"):
         (pod,) = built.selected({"matchLabels": service["spec"]["selector"]})
@@ -158,7 +175,8 @@ def test_each_service_has_its_own_key_and_no_other(built: Built) -> None:
         name = workload["metadata"]["name"]
         secrets = [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume]
         if name in users:
-            (seen[name],) = secrets
+            (seen[name],) = [one for one in secrets if one.startswith("nats-")]
+        assert name == "gateway" or not any("token" in one for one in secrets)
     assert set(seen) == users
     assert len(set(seen.values())) == len(users)
     for name, secret in seen.items():
@@ -188,6 +206,18 @@ def test_disruptions_and_scaling_are_of_what_there_is(built: Built) -> None:
         assert all("cpu" in one["resources"]["requests"] for one in target["spec"]["template"]["spec"]["containers"])
 
 
+def test_what_scales_by_lag_scales_by_nothing_else(tmp_path: Path) -> None:
+    built = build(tmp_path, "prod", "keda")
+    (scaled,) = built.of("ScaledObject")
+    assert built.workload(scaled["spec"]["scaleTargetRef"]["name"])["kind"] == "Deployment"
+    others = [one["spec"]["scaleTargetRef"]["name"] for one in built.of("HorizontalPodAutoscaler")]
+    assert others == ["gateway"]
+    (trigger,) = scaled["spec"]["triggers"]
+    (name,) = (one.name for one in metrics.READER_LAG_EVENTS.collect())
+    consumers = f"{SessionsView.name}|{PagesView.name}"
+    assert f'{name}{{consumer=~"{consumers}"}}' in trigger["metadata"]["query"]
+
+
 def reaches(built: Built, pod: Obj, target: Obj, port: int) -> bool:
     """Whether the policies let `pod` open `port` of `target`."""
 
@@ -201,7 +231,8 @@ def reaches(built: Built, pod: Obj, target: Obj, port: int) -> bool:
             for p in rule.get("ports", [])
         ]
         known = peers is None or any(
-            "namespaceSelector" not in p and other in built.selected(p["podSelector"]) for p in peers
+            "podSelector" in p and "namespaceSelector" not in p and other in built.selected(p["podSelector"])
+            for p in peers
         )
         return known and (not numbers or port in numbers)
 
@@ -223,6 +254,31 @@ def test_only_those_that_need_the_log_reach_it(built: Built) -> None:
     stranger = {"metadata": {"labels": {}}, "spec": {"containers": []}}
     assert not reaches(built, stranger, nats, 4222)
     assert reaches(built, stranger, built.workload("gateway")["spec"]["template"], 30086)
+
+
+def test_a_turn_may_end_before_its_worker_does(built: Built) -> None:
+    worker = built.workload("worker")["spec"]
+    (container,) = worker["template"]["spec"]["containers"]
+    told = {one["name"]: one["value"] for one in container["env"]}
+    turns, drain = float(told["TRUNKLINE_ADAPTERS_TURNS_WITHIN"]), float(told["TRUNKLINE_DRAIN_S"])
+    assert 0 < turns < drain < worker["template"]["spec"]["terminationGracePeriodSeconds"]
+    settings, _ = load(AdaptersSettings, "adapters", environ=told)
+    assert (settings.turns_within, settings.drain_s) == (turns, drain)
+    # What its agents left is where the next pod of the same name looks for it.
+    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    claims = {claim["metadata"]["name"] for claim in worker["volumeClaimTemplates"]}
+    assert {mounts[path] for path in ("/var/lib/trunkline", "/home/trunkline", "/projects")} <= claims
+
+
+def test_agents_reach_the_world_but_neither_the_cluster_nor_the_machine(built: Built) -> None:
+    (policy,) = (one for one in built.of("NetworkPolicy") if one["metadata"]["name"] == "worker")
+    blocks = [peer["ipBlock"] for rule in policy["spec"]["egress"] for peer in rule["to"] if "ipBlock" in peer]
+    assert {block["cidr"] for block in blocks} == {"0.0.0.0/0", "::/0"}
+    closed = [ip_network(net) for block in blocks for net in block["except"]]
+    for private in ("169.254.169.254", "10.96.0.1", "172.20.0.1", "192.168.1.1", "fd00::1"):
+        assert any(ip_address(private) in net for net in closed), private
+    worker = built.workload("worker")["spec"]["template"]
+    assert not reaches(built, worker, built.workload("gateway")["spec"]["template"], 30086)
 
 
 def test_three_copies_need_three_servers_that_sync(built: Built) -> None:

@@ -1,5 +1,7 @@
 """`trunkline auth`: the NATS users of the services, for servers that others run."""
 
+import contextlib
+import os
 from pathlib import Path
 
 import click
@@ -22,6 +24,16 @@ def auth() -> None:
     """The NATS users of the services: keys, accounts, rights."""
 
 
+def _ensure_token(path: Path) -> None:
+    from trunkline_wire.ids import new_token
+
+    with (
+        contextlib.suppress(FileExistsError),
+        os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file,
+    ):
+        file.write(f"{new_token()}\n")
+
+
 @auth.command(epilog=EPILOG)
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
@@ -29,21 +41,23 @@ def auth() -> None:
 )
 @click.option("--max-store", type=click.IntRange(1), help="Bytes that each tenant may store.")
 def init(directory: Path, tenants: tuple[str, ...], max_store: int | None) -> int:
-    """Make keys for all users in DIRECTORY/keys and the server's DIRECTORY/accounts.conf; what is there already stays.
+    """Make keys for all users in DIRECTORY/keys, the server's DIRECTORY/accounts.conf, and the owner's DIRECTORY/token.
 
-    With tenants, name all of them each time: the accounts of those that are not named are left out.
+    What is there already stays. Gateways that share a log share the token: it is the file `token` in the state directory of
+    each. With tenants, name all of them each time: the accounts of those that are not named are left out.
     """
     from trunkline_bus.credentials import Tenant, ensure_keys, public_key, tenants_config
     from trunkline_wire.ids import check_token
 
     made: list[Tenant] = []
     for name in tenants or ("",):
-        place = directory / check_token(name) / "keys" if name else directory / "keys"
-        before = {path.stem for path in place.glob("*.nk")}
-        keys = {user: public_key(file) for user, file in ensure_keys(place).items()}
+        own = directory / check_token(name) if name else directory
+        before = {path.stem for path in (own / "keys").glob("*.nk")}
+        keys = {user: public_key(file) for user, file in ensure_keys(own / "keys").items()}
+        _ensure_token(own / "token")
         made.append(Tenant(name=name, keys=keys, max_store=max_store))
         for user, key in keys.items():
-            click.echo(f"{user}\t{key}\t{'kept' if user in before else 'made'}\t{place / user}.nk")
+            click.echo(f"{user}\t{key}\t{'kept' if user in before else 'made'}\t{own / 'keys' / user}.nk")
     (directory / "accounts.conf").write_text(f"{tenants_config(made)}\n")
     click.echo(f"include {str(directory / 'accounts.conf')!r} in the server's configuration", err=True)
     return 0

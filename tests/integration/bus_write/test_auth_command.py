@@ -18,7 +18,11 @@ async def test_a_server_of_ones_own_takes_the_users(tmp_path: Path, capsys: pyte
     made = dict(line.split("\t")[:2] for line in capsys.readouterr().out.splitlines())
     accounts = (directory / "accounts.conf").read_text()
     assert all(key in accounts for key in made.values())
+    token = (directory / "token").read_text()
+    assert token.startswith("trk_")
+    assert (directory / "token").stat().st_mode & 0o777 == 0o600
     assert run(["auth", "init", str(directory)]) == 0
+    assert (directory / "token").read_text() == token
     again = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert {row[0]: row[1] for row in again} == made
     assert {row[2] for row in again} == {"kept"}
