@@ -155,3 +155,9 @@ client-ts: setup
 # resolve the dependencies anew into requirements.lock (hashes, no host names)
 lock: setup
     uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra dev -o requirements.lock pyproject.toml
+    just image-locks
+
+# resolve what the images are made of into deploy/docker, at the versions of requirements.lock
+image-locks: setup
+    uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 -c requirements.lock -o deploy/docker/requirements.lock pyproject.toml
+    uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 -c requirements.lock -o deploy/docker/build.lock deploy/docker/build.in
