@@ -148,6 +148,10 @@ schema: setup
     cp "$made" libs/trunkline_client_ts/src/generated.ts
     rm "$made"
 
+# write the dashboards and the operator's alerts anew (a test compares them)
+dashboards: setup
+    @python -m deploy.grafana.generate
+
 # build the TypeScript client into libs/trunkline_client_ts/dist
 client-ts: setup
     @"$(python -m tests.node.install libs/trunkline_client_ts)/node_modules/.bin/tsc" -p libs/trunkline_client_ts

@@ -3,7 +3,7 @@
 No label holds a session, a person or a text of an agent's: what has no end of its own goes through a `Capped`.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -256,3 +256,71 @@ TEAM_TASKS: Final = Gauge("trunkline_team_tasks", "Tasks on the boards of such t
 LOG_FILL: Final = Gauge(
     "trunkline_log_fill_ratio", "Share of the log's max_bytes in use, 0 to 1, as a process that writes sees it."
 )
+
+# Of the NATS servers, as they tell `trunkline_monitor`.
+NATS_UP: Final = Gauge("trunkline_nats_up", "Whether the server answers and calls itself healthy (1).", ["server"])
+NATS_CONNECTIONS: Final = Gauge("trunkline_nats_connections", "Connections of clients.", ["server"])
+NATS_MEMORY: Final = Gauge("trunkline_nats_memory_bytes", "Memory of the server.", ["server"])
+NATS_CPU: Final = Gauge("trunkline_nats_cpu_cores", "Cores that the server keeps busy.", ["server"])
+NATS_SLOW_CONSUMERS: Final = Counter(
+    "trunkline_nats_slow_consumers_total", "Connections that the server ended because they read too slowly.", ["server"]
+)
+NATS_MESSAGES: Final = Counter(
+    "trunkline_nats_messages_total", "Messages that came in or went out.", ["server", "direction"]
+)
+NATS_BYTES: Final = Counter("trunkline_nats_bytes_total", "Bytes that came in or went out.", ["server", "direction"])
+NATS_API: Final = Counter(
+    "trunkline_nats_api_requests_total", "Requests to the JetStream API, by result (all, refused).", ["server", "result"]
+)
+NATS_STORAGE: Final = Gauge("trunkline_nats_storage_bytes", "Bytes of all streams on disk.", ["server"])
+NATS_STORAGE_LIMIT: Final = Gauge("trunkline_nats_storage_limit_bytes", "Bytes that streams may have.", ["server"])
+NATS_HAS_LEADER: Final = Gauge(
+    "trunkline_nats_has_leader", "Whether a stream (or `meta`, the cluster itself) has a leader (1).", ["server", "stream"]
+)
+NATS_STREAM_MESSAGES: Final = Gauge("trunkline_nats_stream_messages", "Messages of a stream.", ["server", "stream"])
+NATS_STREAM_BYTES: Final = Gauge("trunkline_nats_stream_bytes", "Bytes of a stream.", ["server", "stream"])
+NATS_STREAM_LIMIT: Final = Gauge(
+    "trunkline_nats_stream_limit_bytes", "Bytes that a stream may have; absent where it may grow.", ["server", "stream"]
+)
+NATS_STREAM_LAST: Final = Gauge("trunkline_nats_stream_last_sequence", "A stream's last sequence.", ["server", "stream"])
+NATS_STREAM_BEHIND: Final = Gauge(
+    "trunkline_nats_stream_replicas_behind", "Copies of a stream that are offline or behind.", ["server", "stream"]
+)
+NATS_CONSUMERS: Final = Gauge("trunkline_nats_stream_consumers", "Consumers of a stream.", ["server", "stream"])
+NATS_PENDING: Final = Gauge(
+    "trunkline_nats_stream_pending", "Messages that the slowest consumer of a stream has yet to get.", ["server", "stream"]
+)
+NATS_UNACKNOWLEDGED: Final = Gauge(
+    "trunkline_nats_stream_unacknowledged", "Messages handed out and not acknowledged.", ["server", "stream"]
+)
+CERTIFICATE_EXPIRY: Final = Gauge(
+    "trunkline_certificate_expiry_timestamp_seconds",
+    "When the certificate of a TLS server expires, in seconds since 1970.",
+    ["endpoint"],
+)
+
+
+class Metric(NamedTuple):
+    """One entry of the registry. `samples` are the series' names, `kind` Prometheus' word for it."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...]
+    samples: tuple[str, ...]
+
+
+_SAMPLES: Final = {Histogram: ("_bucket", "_sum", "_count"), Counter: ("_total",), Gauge: ("",)}
+
+
+def catalogue() -> dict[str, Metric]:
+    """All metrics by name, as dashboards and alerts may use them."""
+    found: dict[str, Metric] = {}
+    for value in globals().values():
+        if isinstance(value, Histogram | Counter | Gauge):
+            described = value.describe()[0]
+            samples = tuple(described.name + suffix for suffix in _SAMPLES[type(value)])
+            name = samples[0] if described.type == "counter" else described.name
+            labels: tuple[str, ...] = value._labelnames  # noqa: SLF001 - the only place where they are named
+            found[name] = Metric(name, described.type, described.documentation, tuple(labels), samples)
+    return found

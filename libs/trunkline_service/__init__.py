@@ -2,7 +2,7 @@
 
 from trunkline_service.health import Health, HealthServer
 from trunkline_service.logs import configure_logging
-from trunkline_service.run import ExitCode, Service, leave, run, settle
+from trunkline_service.run import ExitCode, Service, leave, run, run_apart, settle
 from trunkline_service.settings import Secret, Settings, effective, load
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "leave",
     "load",
     "run",
+    "run_apart",
     "settle",
 ]

@@ -69,6 +69,8 @@ class Service(Generic[S]):
 
 
 Main = Callable[[Service[S]], Awaitable[None]]
+Apart = Callable[[S, Health, asyncio.Event], Awaitable[None]]
+"""The main of a program without NATS: given its settings, its health, and the event that tells it to stop."""
 
 
 def version() -> str:
@@ -88,6 +90,22 @@ def run(
 
     `topology` creates or updates the streams first (for a service that runs as the administrator).
     """
+    settings = _begin(name, settings_type, argv)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, tracing(name, version(), settings.otlp_endpoint):
+        code = runner.run(serve(name, main, settings, topology=topology))
+    leave(code)
+
+
+def run_apart(name: str, main: Apart[S], settings_type: type[S], *, argv: Sequence[str] | None = None) -> None:
+    """As `run`, for a program that has health and metrics but no bus."""
+    settings = _begin(name, settings_type, argv)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve_apart(name, main, settings))
+    leave(ExitCode.OK)
+
+
+def _begin(name: str, settings_type: type[S], argv: Sequence[str] | None) -> S:
+    """Settings and logging; ends the process where it was only asked what is in force."""
     settle()
     try:
         settings, check = load(settings_type, name, argv=sys.argv[1:] if argv is None else argv)
@@ -98,9 +116,7 @@ def run(
         print(json.dumps(effective(settings), indent=2, sort_keys=True))  # noqa: T201 - this is the command's output
         raise SystemExit(ExitCode.OK)
     configure_logging(name, settings.log_level, settings.log_format)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, tracing(name, version(), settings.otlp_endpoint):
-        code = runner.run(serve(name, main, settings, topology=topology))
-    leave(code)
+    return settings
 
 
 def settle() -> None:
@@ -119,6 +135,17 @@ def leave(code: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
             stream.flush()
     os._exit(code)
+
+
+async def _serve_apart(name: str, main: Apart[S], settings: S) -> None:
+    stopping, health = asyncio.Event(), Health(name, version())
+    with _signals(stopping):
+        prepare_home(settings)
+        async with HealthServer(health, REGISTRY, host=settings.http_host, port=settings.http_port) as server:
+            log.info("starting", extra={"version": version(), "pid": os.getpid(), "health": server.url})
+            async with watched_loop():
+                await main(settings, health, stopping)
+    log.info("stopped")
 
 
 async def serve(name: str, main: Main[S], settings: S, *, topology: bool = False) -> ExitCode:

@@ -32,6 +32,7 @@ SERVICES: Final = (
     "cli",
     "extensions",
     "gateway",
+    "monitor",
     "permissions",
     "projector",
     "relay",

@@ -31,6 +31,7 @@ from trunkline_wire.session import SessionErased
 log = logging.getLogger(__name__)
 
 SERVICE: Final = "teams"
+CONSUMER: Final = "team-events"
 RETRY_S: Final = 0.5
 _WAITABLE: Final = frozenset({"log_unavailable", "log_unwritable", "log_full"})
 
@@ -84,10 +85,10 @@ class Keeper:
 
     async def _read_events(self) -> None:
         async with self._feed.follow(0) as follower:
-            lag = Lag(SERVICE, lambda: follower.pending)
+            lag = Lag(CONSUMER, lambda: follower.pending)
             async for batch in follower.batches():
                 for stored in batch:
-                    with trace.taking(SERVICE, stored):
+                    with trace.taking(CONSUMER, stored):
                         await self._take(stored)
                 if batch:
                     lag.took(batch, live=self.ready.is_set())

@@ -21,7 +21,7 @@ from trunkline_service.settings import load
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
 VERSIONS = ("1.31", "1.34", "1.37")
 WORKLOADS = ("Deployment", "StatefulSet", "Job", "CronJob")
-OF_OPERATORS = ("PodMonitor", "ScaledObject")
+OF_OPERATORS = ("PodMonitor", "PrometheusRule", "ScaledObject")
 """Kinds that an operator defines: no schema of Kubernetes has them."""
 
 Obj = dict[str, Any]

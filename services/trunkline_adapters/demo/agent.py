@@ -12,6 +12,7 @@ A prompt is one or more steps, separated by `;`:
     children          starts a child, and a grandchild in a session of its own, that outlive everything but SIGKILL
     novelty           sends a message of a type that nobody knows
     noise             prints a line that is no JSON
+    cost USD          the turn costs that much
     fail MESSAGE      ends the turn with an error
     crash [CODE]      ends the program in mid-turn
     leave             ends the turn and the program
@@ -62,6 +63,7 @@ class Agent:
         self.steered: list[dict[str, Any]] = []
         self.turns = asyncio.Lock()
         self.count = 0
+        self.cost: float | None = None
         self.background: set[asyncio.Task[None]] = set()
 
     def keep(self) -> None:
@@ -147,6 +149,7 @@ class Agent:
 
     async def play(self, text: str, prompt: str | None, trigger: str) -> None:
         self.interrupt.clear()
+        self.cost = None
         self.say({"type": "turn_started", "prompt": prompt, "trigger": trigger})
         outcome, error = "success", None
         try:
@@ -161,7 +164,9 @@ class Agent:
         for ask in list(self.asks):
             del self.asks[ask]
             self.say({"type": "ask_cancelled", "ask": ask})
-        usage = {"input": 10, "output": len(text)}
+        usage: dict[str, float] = {"input": 10, "output": len(text)}
+        if self.cost is not None:
+            usage["cost_usd"] = self.cost
         self.say({"type": "turn_done", "trigger": trigger, "outcome": outcome, "error": error, "usage": usage})
 
     async def step(self, step: str) -> None:
@@ -179,6 +184,8 @@ class Agent:
                 task = asyncio.create_task(self.later(float(rest or 0)))
                 self.background.add(task)
                 task.add_done_callback(self.background.discard)
+            case "cost":
+                self.cost = float(rest)
             case "silent":
                 await self.interrupt.wait()
                 raise Interrupted

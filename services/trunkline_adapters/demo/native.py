@@ -72,6 +72,7 @@ class Changed(msgspec.Struct, kw_only=True):
 class Tokens(msgspec.Struct, kw_only=True):
     input: int = 0
     output: int = 0
+    cost_usd: float | None = None
 
 
 class TurnDone(msgspec.Struct, kw_only=True):

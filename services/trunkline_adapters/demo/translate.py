@@ -144,7 +144,7 @@ class DemoTranslator:
 
     def _turn_done(self, done: native.TurnDone) -> list[Out]:
         error = None if done.error is None else ErrorInfo(code="agent_failed", message=done.error)
-        usage = Usage(input=done.usage.input, output=done.usage.output)
+        usage = Usage(input=done.usage.input, output=done.usage.output, cost_usd=done.usage.cost_usd)
         return [Fact(data=TurnCompleted(outcome=done.outcome, trigger=done.trigger, error=error, usage=usage))]
 
 

@@ -1,7 +1,7 @@
 import asyncio
 
 import aiohttp
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from trunkline_service import Health, HealthServer
 
@@ -52,6 +52,19 @@ async def test_metrics_of_the_registry_are_served() -> None:
         status, text = await get(f"{server.url}/metrics")
     assert status == 200
     assert "things_total 3.0" in text
+
+
+async def test_who_asks_for_openmetrics_gets_exemplars() -> None:
+    registry = CollectorRegistry()
+    Histogram("seconds", "Seconds.", registry=registry).observe(0.2, {"trace_id": "ab" * 16})
+    async with HealthServer(Health("x", "1.0.0"), registry) as server, aiohttp.ClientSession() as http:
+        accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        async with http.get(f"{server.url}/metrics", headers=accept) as answer:
+            text = await answer.text()
+            assert answer.content_type == "application/openmetrics-text"
+        assert f'# {{trace_id="{"ab" * 16}"}} 0.2' in text
+        assert "trace_id" not in (await get(f"{server.url}/metrics"))[1]
+        assert "_created" not in text
 
 
 async def test_a_taken_port_is_no_reason_not_to_work() -> None:

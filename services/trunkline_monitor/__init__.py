@@ -1,0 +1,1 @@
+"""What the NATS servers say of themselves, and when certificates expire, as metrics."""
