@@ -152,6 +152,14 @@ schema: setup
 dashboards: setup
     @python -m deploy.grafana.generate
 
+# prove dashboards, alerts and traces on the product under load (needs Debian's prometheus)
+observe *args: setup
+    @pytest -q -m long tests/integration/observability "$@"
+
+# draw what the dashboards show of a run under load, into deploy/grafana/pictures/ (needs Debian's prometheus)
+dashboard-pictures *args: setup
+    @python -m tests.integration.observability.pictures "$@"
+
 # build the TypeScript client into libs/trunkline_client_ts/dist
 client-ts: setup
     @"$(python -m tests.node.install libs/trunkline_client_ts)/node_modules/.bin/tsc" -p libs/trunkline_client_ts

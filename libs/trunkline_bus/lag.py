@@ -1,7 +1,8 @@
 """How far a consumer of the log is behind, for metrics."""
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
 from trunkline_bus import metrics
@@ -14,6 +15,7 @@ class Lag:
     """Of the consumer `name`; `pending` says how many messages wait for it, as far as it knows."""
 
     def __init__(self, name: str, pending: Callable[[], int]) -> None:
+        self._name = name
         self._pending = pending
         self._newest_ns: int | None = None
         self._delay = metrics.READER_DELAY.labels(name)
@@ -30,3 +32,18 @@ class Lag:
         if self._newest_ns is None or not self._pending():
             return 0.0
         return max(0.0, time.time() - self._newest_ns / _NS)
+
+    def close(self) -> None:
+        """It reads no more, here: what is behind is another's."""
+        for gauge in (metrics.READER_LAG_EVENTS, metrics.READER_LAG_SECONDS):
+            gauge.remove(self._name)
+
+
+@contextlib.contextmanager
+def lag_of(name: str, pending: Callable[[], int]) -> Generator[Lag]:
+    """A Lag for the length of a block."""
+    lag = Lag(name, pending)
+    try:
+        yield lag
+    finally:
+        lag.close()

@@ -270,25 +270,33 @@ NATS_MESSAGES: Final = Counter(
 )
 NATS_BYTES: Final = Counter("trunkline_nats_bytes_total", "Bytes that came in or went out.", ["server", "direction"])
 NATS_API: Final = Counter(
-    "trunkline_nats_api_requests_total", "Requests to the JetStream API, by result (all, refused).", ["server", "result"]
+    "trunkline_nats_api_requests_total",
+    "Requests to the JetStream API, by result (all, refused).",
+    ["server", "result"],
 )
 NATS_STORAGE: Final = Gauge("trunkline_nats_storage_bytes", "Bytes of all streams on disk.", ["server"])
 NATS_STORAGE_LIMIT: Final = Gauge("trunkline_nats_storage_limit_bytes", "Bytes that streams may have.", ["server"])
 NATS_HAS_LEADER: Final = Gauge(
-    "trunkline_nats_has_leader", "Whether a stream (or `meta`, the cluster itself) has a leader (1).", ["server", "stream"]
+    "trunkline_nats_has_leader",
+    "Whether a stream (or `meta`, the cluster itself) has a leader (1).",
+    ["server", "stream"],
 )
 NATS_STREAM_MESSAGES: Final = Gauge("trunkline_nats_stream_messages", "Messages of a stream.", ["server", "stream"])
 NATS_STREAM_BYTES: Final = Gauge("trunkline_nats_stream_bytes", "Bytes of a stream.", ["server", "stream"])
 NATS_STREAM_LIMIT: Final = Gauge(
     "trunkline_nats_stream_limit_bytes", "Bytes that a stream may have; absent where it may grow.", ["server", "stream"]
 )
-NATS_STREAM_LAST: Final = Gauge("trunkline_nats_stream_last_sequence", "A stream's last sequence.", ["server", "stream"])
+NATS_STREAM_LAST: Final = Gauge(
+    "trunkline_nats_stream_last_sequence", "A stream's last sequence.", ["server", "stream"]
+)
 NATS_STREAM_BEHIND: Final = Gauge(
     "trunkline_nats_stream_replicas_behind", "Copies of a stream that are offline or behind.", ["server", "stream"]
 )
 NATS_CONSUMERS: Final = Gauge("trunkline_nats_stream_consumers", "Consumers of a stream.", ["server", "stream"])
 NATS_PENDING: Final = Gauge(
-    "trunkline_nats_stream_pending", "Messages that the slowest consumer of a stream has yet to get.", ["server", "stream"]
+    "trunkline_nats_stream_pending",
+    "Messages that the slowest consumer of a stream has yet to get.",
+    ["server", "stream"],
 )
 NATS_UNACKNOWLEDGED: Final = Gauge(
     "trunkline_nats_stream_unacknowledged", "Messages handed out and not acknowledged.", ["server", "stream"]

@@ -20,7 +20,7 @@ from trunkline_bus.cells import Cells
 from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.feed import Feed
-from trunkline_bus.lag import Lag
+from trunkline_bus.lag import lag_of
 from trunkline_bus.parts import WHOLE, Part
 from trunkline_bus.patience import UNANSWERED
 from trunkline_bus.places import Place, Places, Superseded
@@ -92,15 +92,20 @@ class Projection(Generic[S]):
 
     async def run(self) -> None:
         """Project for ever. I/O errors are waited out; a log that is not the one read before begins a new edition."""
-        while True:
-            self.ready.clear()
-            metrics.PROJECTION_READY.labels(self._name).set(0)
-            try:
-                await self._run()
-            except* _StartOver as group:
-                log.warning(
-                    "projection.start_over", extra={"projection": self._name, "reason": str(group.exceptions[0])}
-                )
+        try:
+            while True:
+                self.ready.clear()
+                metrics.PROJECTION_READY.labels(self._name).set(0)
+                try:
+                    await self._run()
+                except* _StartOver as group:
+                    log.warning(
+                        "projection.start_over", extra={"projection": self._name, "reason": str(group.exceptions[0])}
+                    )
+        finally:
+            # Another replica may keep these documents from now on.
+            for gauge in (metrics.PROJECTION_READY, metrics.PROJECTION_POSITION, metrics.PROJECTION_FROZEN):
+                gauge.remove(self._name)
 
     async def _run(self) -> None:
         place = self._place = await self._forever(self._places.start)
@@ -125,13 +130,13 @@ class Projection(Generic[S]):
     async def _follow(self, place: Place) -> None:
         try:
             async with self._feed.follow(max(place.position - OVERLAP, 0)) as follower:
-                lag = Lag(self._view.name, lambda: follower.pending)
-                async for batch in follower.batches():
-                    if batch:
-                        await self._fold(batch)
-                        lag.took(batch, live=self._live)
-                    else:
-                        await self._catch_up(place)
+                with lag_of(self._name, lambda: follower.pending) as lag:
+                    async for batch in follower.batches():
+                        if batch:
+                            await self._fold(batch)
+                            lag.took(batch, live=self._live)
+                        else:
+                            await self._catch_up(place)
         except TrunklineError as error:
             if error.code != "log_regressed":
                 raise
@@ -141,7 +146,7 @@ class Projection(Generic[S]):
     async def _fold(self, batch: list[Stored]) -> None:
         await self._load(self._cells.unknown(batch))
         for stored in batch:
-            with trace.taking(self._view.name, stored):
+            with trace.taking(self._name, stored):
                 error = self._cells.apply(stored)
             if error is not None:
                 await self._bury(stored, error)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from trunkline_bus import direct, trace
 from trunkline_bus.connection import Bus
-from trunkline_bus.lag import Lag
+from trunkline_bus.lag import Lag, lag_of
 from trunkline_bus.reader import Reader
 from trunkline_bus.stored import Stored
 from trunkline_fold.asks import Ask, AsksState, fold_asks
@@ -97,17 +97,20 @@ class Directory:
             listener.on_begun()
         log.info("directory_begins", extra={"position": self.position, "sessions": len(self.states)})
         reader = Reader(self._bus, self._bus.layout.only, [subjects.ALL_EVENTS], after=self.position, take=self._take)
-        self._lag = Lag(CONSUMER, lambda: reader.pending)
-        async with reader:
-            async for batch in reader.batches():
-                for stored in batch:
-                    self._take(stored)
-                if not batch:
-                    self.ready.set()
-                    log.info("directory_ready", extra={"sessions": len(self.states), "position": self.position})
-                elif not self.ready.is_set():
-                    # Folding a long backlog must not starve the health server.
-                    await asyncio.sleep(0)
+        with lag_of(CONSUMER, lambda: reader.pending) as self._lag:
+            async with reader:
+                await self._follow(reader)
+
+    async def _follow(self, reader: Reader) -> None:
+        async for batch in reader.batches():
+            for stored in batch:
+                self._take(stored)
+            if not batch:
+                self.ready.set()
+                log.info("directory_ready", extra={"sessions": len(self.states), "position": self.position})
+            elif not self.ready.is_set():
+                # Folding a long backlog must not starve the health server.
+                await asyncio.sleep(0)
 
     def _take(self, stored: Stored) -> None:
         with trace.taking(CONSUMER, stored):

@@ -17,7 +17,7 @@ from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.derived import DerivedWriter
 from trunkline_bus.feed import Feed
-from trunkline_bus.lag import Lag
+from trunkline_bus.lag import lag_of
 from trunkline_bus.reader import Reader, read_session
 from trunkline_bus.stored import Stored
 from trunkline_fold.asks import AskRecord
@@ -36,6 +36,8 @@ from trunkline_wire.errors import ErrorInfo
 log = logging.getLogger(__name__)
 
 SERVICE = "permissions"
+for _by in ("policy", "person"):
+    metrics.PERMISSION_DECISION_SECONDS.labels(_by)  # there before the first decision, or that one would be no increase
 STALE_S = 3.0
 """Seconds to wait for the Reader to bring what the leader has; then the session is read anew."""
 
@@ -113,15 +115,15 @@ class Decider:
 
     async def _read_events(self) -> None:
         async with self._feed.follow(self._after) as follower:
-            lag = Lag(SERVICE, lambda: follower.pending)
-            async for batch in follower.batches():
-                for stored in batch:
-                    with trace.taking(SERVICE, stored):
-                        await self._fold(stored)
-                if batch:
-                    lag.took(batch, live=self.ready.is_set())
-                if follower.caught_up.is_set():
-                    self._events_read.set()
+            with lag_of(SERVICE, lambda: follower.pending) as lag:
+                async for batch in follower.batches():
+                    for stored in batch:
+                        with trace.taking(SERVICE, stored):
+                            await self._fold(stored)
+                    if batch:
+                        lag.took(batch, live=self.ready.is_set())
+                    if follower.caught_up.is_set():
+                        self._events_read.set()
 
     async def _fold(self, stored: Stored) -> None:
         session = session_of(stored)

@@ -16,7 +16,7 @@ from trunkline_bus.connection import Bus
 from trunkline_bus.dead_letters import bury
 from trunkline_bus.derived import DerivedWriter
 from trunkline_bus.feed import Feed
-from trunkline_bus.lag import Lag
+from trunkline_bus.lag import lag_of
 from trunkline_bus.reader import Reader, read
 from trunkline_bus.stored import Stored
 from trunkline_fold.team import Heard, Team, TeamsState, fold_teams, initial_teams, next_event
@@ -85,18 +85,18 @@ class Keeper:
 
     async def _read_events(self) -> None:
         async with self._feed.follow(0) as follower:
-            lag = Lag(CONSUMER, lambda: follower.pending)
-            async for batch in follower.batches():
-                for stored in batch:
-                    with trace.taking(CONSUMER, stored):
-                        await self._take(stored)
-                if batch:
-                    lag.took(batch, live=self.ready.is_set())
-                if follower.caught_up.is_set():
-                    self._events_read.set()
-                elif batch:
-                    # Folding a long backlog must not starve the health server.
-                    await asyncio.sleep(0)
+            with lag_of(CONSUMER, lambda: follower.pending) as lag:
+                async for batch in follower.batches():
+                    for stored in batch:
+                        with trace.taking(CONSUMER, stored):
+                            await self._take(stored)
+                    if batch:
+                        lag.took(batch, live=self.ready.is_set())
+                    if follower.caught_up.is_set():
+                        self._events_read.set()
+                    elif batch:
+                        # Folding a long backlog must not starve the health server.
+                        await asyncio.sleep(0)
 
     async def _read_observed(self) -> None:
         # What is seen of an agent may tell of a team before its own stream does; both are read side by side.

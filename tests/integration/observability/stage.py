@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import datetime as dt
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from tests.integration.observability.prometheus import Prometheus
 from tests.integration.observability.receiver import Receiver
 from tests.integration.teams.stage import Lead
 from tests.integration.terminals.looking import Looking
+from tests.unit.observability.certified import certified
 
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_testkit import eventually
@@ -54,6 +56,7 @@ class Stage:
         """A little of everything that the product does, and of what goes wrong in it."""
         async with await self.product.client(tcp=True) as client, asyncio.TaskGroup() as group:
             group.create_task(_sessions(client, directory))
+            group.create_task(self._says_nothing())
             group.create_task(self._asks(client, directory))
             group.create_task(self._terminal(client, directory))
             group.create_task(self._team())
@@ -108,6 +111,27 @@ class Stage:
         await self._resumes(client, session)
         await client.call("token.create", role="viewer", actor="ci", expires=time.time() + 3 * 86400)
         await self._seen('sum(trunkline_sessions{status="stalled"}) > 0')
+
+    async def _says_nothing(self) -> None:
+        """A connection without a hello is ended by the gateway."""
+        headers = {"Authorization": f"Bearer {self.product.token}"}
+        url = f"{self.product.state['gateway']}/ws"
+        async with aiohttp.ClientSession() as http, http.ws_connect(url, headers=headers) as ws:
+            async with asyncio.timeout(60):
+                while (await ws.receive()).type not in {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED}:
+                    pass
+
+    async def outage(self) -> None:
+        """The NATS server dies and comes back; everybody goes on."""
+        self.nats.kill()
+        self.nats.start()
+        await self._seen("sum(trunkline_bus_disconnects_total) > 0")
+        await self._seen("min(trunkline_bus_connected) == 1")
+
+    async def settled(self, seconds: float) -> None:
+        """Returns when Prometheus has looked for so long since now."""
+        begun = time.time()
+        await self._seen(f"min(timestamp(up)) > {begun + seconds}")
 
     async def _resumes(self, client: Client, session: str) -> None:
         cursor = client.cursor
@@ -167,7 +191,8 @@ async def stage(directory: Path) -> AsyncGenerator[Stage]:
             "worker" if service == "adapters" else service: _health(product, service)
             for service in ("gateway", "permissions", "projector", "teams", "adapters")
         }
-        ports["monitor"] = await stack.enter_async_context(_monitor(home, nats))
+        tls = await stack.enter_async_context(certified(directory, dt.datetime.now(dt.UTC) + dt.timedelta(days=60)))
+        ports["monitor"] = await stack.enter_async_context(_monitor(home, nats, tls))
         metrics = Prometheus(directory / "prometheus", ports, RULES)
         await stack.enter_async_context(metrics)
 
@@ -189,13 +214,14 @@ def _health(product: Product, service: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _monitor(home: Path, nats: NatsServer) -> AsyncGenerator[str]:
+async def _monitor(home: Path, nats: NatsServer, tls: str) -> AsyncGenerator[str]:
     port = free_port()
     environment = {
         "PATH": os.environ["PATH"],
         "TRUNKLINE_HOME": str(home / ".trunkline"),
         "TRUNKLINE_MONITOR_SERVERS": nats.monitor_url,
         "TRUNKLINE_MONITOR_EVERY_S": "1",
+        "TRUNKLINE_MONITOR_CERTIFICATES": tls,
         "TRUNKLINE_HTTP_PORT": str(port),
         "TRUNKLINE_LOG_FORMAT": "json",
     }

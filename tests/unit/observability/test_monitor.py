@@ -1,16 +1,12 @@
 """What the monitor makes of a NATS server's words, and of certificates."""
 
-import asyncio
 import datetime as dt
-import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from prometheus_client import REGISTRY
+from tests.unit.observability.certified import certified
 
 from trunkline_monitor.certificates import expiry
 from trunkline_monitor.server import Server
@@ -82,28 +78,7 @@ def test_what_grows_goes_on_over_a_restart_of_the_server() -> None:
 
 async def test_a_certificate_says_when_it_ends_whoever_signed_it(tmp_path: Path) -> None:
     ends = dt.datetime(2031, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(ends - dt.timedelta(days=900))
-        .not_valid_after(ends)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path / "both.pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(secret + certificate.public_bytes(serialization.Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        assert await expiry(f"localhost:{port}", 5) == ends.timestamp()
+    async with certified(tmp_path, ends) as endpoint:
+        assert await expiry(endpoint, 5) == ends.timestamp()
     with pytest.raises(ValueError, match="host:port"):
         await expiry("localhost", 5)
