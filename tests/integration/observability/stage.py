@@ -109,7 +109,7 @@ class Stage:
             url = f"{self.product.state['gateway']}/api/v1/session.list"
             await http.post(url, json={}, headers={"Authorization": "Bearer nonsense"})
         await self._resumes(client, session)
-        await client.call("token.create", role="viewer", actor="ci", expires=time.time() + 3 * 86400)
+        await client.call("token.create", role="viewer", actor="ci", lasts=3 * 86400)
         await self._seen('sum(trunkline_sessions{status="stalled"}) > 0')
 
     async def _says_nothing(self) -> None:
