@@ -101,7 +101,8 @@ GATEWAY_GAPS: Final = Counter(
 )
 GATEWAY_TOKEN_EXPIRY: Final = Gauge(
     "trunkline_gateway_token_expiry_timestamp_seconds",
-    "When the next token that was made by hand expires, in seconds since 1970; +Inf where none does.",
+    "When the next token expires, in seconds since 1970, by how it came to be (created); +Inf where none does.",
+    ["via"],  # without a label every process would say that it was in 1970
 )
 GATEWAY_TERMINAL_BYTES: Final = Counter(
     "trunkline_gateway_terminal_bytes_total",
@@ -329,6 +330,6 @@ def catalogue() -> dict[str, Metric]:
             described = value.describe()[0]
             samples = tuple(described.name + suffix for suffix in _SAMPLES[type(value)])
             name = samples[0] if described.type == "counter" else described.name
-            labels: tuple[str, ...] = value._labelnames  # noqa: SLF001 - the only place where they are named
+            labels: tuple[str, ...] = value._labelnames  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             found[name] = Metric(name, described.type, described.documentation, tuple(labels), samples)
     return found

@@ -58,7 +58,7 @@ class Running(msgspec.Struct, frozen=True):
 async def run_app(service: Service[GatewaySettings]) -> None:
     """The gateway as a service."""
     async with serving(service.bus, service.settings) as running:
-        metrics.GATEWAY_TOKEN_EXPIRY.set_function(running.gateway.tokens.next_expiry)
+        metrics.GATEWAY_TOKEN_EXPIRY.labels("created").set_function(running.gateway.tokens.next_expiry)
         service.health.facts["clients"] = lambda: running.routes.clients
         service.health.facts["sessions"] = lambda: len(running.gateway.directory.states)
         service.health.add(

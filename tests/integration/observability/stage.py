@@ -56,7 +56,7 @@ class Stage:
         """A little of everything that the product does, and of what goes wrong in it."""
         async with await self.product.client(tcp=True) as client, asyncio.TaskGroup() as group:
             group.create_task(_sessions(client, directory))
-            group.create_task(self._says_nothing())
+            group.create_task(self._revoked(client))
             group.create_task(self._asks(client, directory))
             group.create_task(self._terminal(client, directory))
             group.create_task(self._team())
@@ -112,14 +112,15 @@ class Stage:
         await client.call("token.create", role="viewer", actor="ci", lasts=3 * 86400)
         await self._seen('sum(trunkline_sessions{status="stalled"}) > 0')
 
-    async def _says_nothing(self) -> None:
-        """A connection without a hello is ended by the gateway."""
-        headers = {"Authorization": f"Bearer {self.product.token}"}
-        url = f"{self.product.state['gateway']}/ws"
-        async with aiohttp.ClientSession() as http, http.ws_connect(url, headers=headers) as ws:
+    async def _revoked(self, client: Client) -> None:
+        """Whose token is revoked is put out at once."""
+        made = await client.call("token.create", role="viewer", actor="guest")
+        headers = {"Authorization": f"Bearer {made['token']}"}
+        guest = await Client.connect(self.product.state["gateway"], headers=headers)
+        async with guest:
+            await client.call("token.revoke", id=made["id"])
             async with asyncio.timeout(60):
-                while (await ws.receive()).type not in {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED}:
-                    pass
+                await guest.ended()
 
     async def outage(self) -> None:
         """The NATS server dies and comes back; everybody goes on."""

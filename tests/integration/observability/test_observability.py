@@ -80,6 +80,16 @@ async def test_every_alert_is_loaded_and_has_something_to_judge(played: Stage) -
                     assert quiet(name) or await played.metrics.over_time(name), (rule.get("alert"), name)
 
 
+async def test_tokens_and_certificates_have_the_days_that_they_were_given(played: Stage) -> None:
+    # Three and sixty days, as the stage makes them.
+    for expr, days in (
+        ("min(trunkline_gateway_token_expiry_timestamp_seconds) - time()", 3),
+        ("min(trunkline_certificate_expiry_timestamp_seconds) - time()", 60),
+    ):
+        [series] = await played.metrics.instant(expr)
+        assert float(series["value"][1]) == pytest.approx(days * 86400, abs=1800), expr
+
+
 async def test_an_alert_fires(played: Stage) -> None:
     # Somebody wrote an answer that is none.
     async def firing() -> bool:
