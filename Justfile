@@ -5,6 +5,8 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 
 bin := justfile_directory() / ".venv/bin"
 export PATH := bin + ":" + env("PATH")
+# Or every process of a shell that forbids it would compile every module anew.
+export PYTHONDONTWRITEBYTECODE := ""
 
 # list the recipes
 [private]

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import socket
 import subprocess
 import time
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import pytest
+
+TRUST_NOBODY: Final = {"SSL_CERT_FILE": os.devnull}
+"""For the environment of Trunkline's own processes: they reach nobody whom a certificate would prove, and reading the
+system's authorities is a tenth of a service's start."""
 
 
 class OutsideNetworkError(ConnectionRefusedError):

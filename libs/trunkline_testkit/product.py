@@ -19,6 +19,7 @@ import aiohttp
 import psutil
 
 from trunkline_bus.tasks import end
+from trunkline_testkit.forbidden import TRUST_NOBODY
 from trunkline_wire import TrunklineError
 
 Frame = dict[str, Any]
@@ -203,7 +204,7 @@ class Product:
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "TRUNKLINE_HOME": str(self.trunkline_home),
-            "SSL_CERT_FILE": os.devnull,  # nothing outside is asked: reading whom to trust is a tenth of a service's start
+            **TRUST_NOBODY,
             **{k: v for k, v in os.environ.items() if k.startswith(("COVERAGE_", "COV_CORE_"))},
             **(environment or {}),
         }

@@ -26,6 +26,7 @@ import aiohttp
 
 from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
+from trunkline_testkit.forbidden import TRUST_NOBODY
 from trunkline_testkit.nats_cluster import NatsCluster
 from trunkline_testkit.ports import free_port
 from trunkline_testkit.processes import Guard
@@ -315,6 +316,7 @@ class Stage:
             "TRUNKLINE_HOME": str(home),
             "TRUNKLINE_NATS_URL": self._url(via),
             "TRUNKLINE_HTTP_PORT": str(free_port()),
+            **TRUST_NOBODY,
             **self._environment,
             **{f"TRUNKLINE_{service.upper()}_{key.upper()}": _text(value) for key, value in settings.items()},
         }

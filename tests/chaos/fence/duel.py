@@ -19,6 +19,7 @@ from trunkline_bus import leader
 from trunkline_bus.connection import Bus
 from trunkline_bus.writer import SessionWriter
 from trunkline_testkit import eventually
+from trunkline_testkit.forbidden import TRUST_NOBODY
 from trunkline_testkit.processes import Guard
 from trunkline_wire import TrunklineError, subjects
 from trunkline_wire.ids import new_session_id
@@ -210,7 +211,7 @@ class Duel:
             self.session,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{_ROOT}:{_ROOT}/libs"},
+            env={"PATH": os.environ["PATH"], **TRUST_NOBODY, "PYTHONPATH": f"{_ROOT}:{_ROOT}/libs"},
         )
         guard = Guard(process.pid)
         owner = Elsewhere(process)

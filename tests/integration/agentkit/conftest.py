@@ -20,6 +20,7 @@ from trunkline_agentkit.registry import load
 from trunkline_agentkit.settings import OwnerSettings
 from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
+from trunkline_testkit.forbidden import TRUST_NOBODY
 from trunkline_testkit.nats import NatsServer
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -86,6 +87,7 @@ async def start_worker(fresh_nats: NatsServer, home: Path, tmp_path: Path) -> As
                 "HOME": str(tmp_path),
                 "TRUNKLINE_HOME": str(home),
                 "TRUNKLINE_NATS_URL": fresh_nats.url,
+                **TRUST_NOBODY,
                 **settings,
             },
             stdout=log,

@@ -15,6 +15,7 @@ from trunkline_bus.connection import Bus
 from trunkline_permissions.app import permissions
 from trunkline_permissions.settings import PermissionsSettings
 from trunkline_testkit import eventually
+from trunkline_testkit.forbidden import TRUST_NOBODY
 from trunkline_testkit.nats import NatsServer
 from trunkline_wire import Source
 from trunkline_wire.asks import AskDecided, AskExpired, AskOption, AskRevoked, AskRouted
@@ -117,7 +118,12 @@ async def test_an_expiry_comes_once_though_a_replica_dies_before_it(
 ) -> None:
     settings.policy_path.write_text('[[rule]]\nname = "short"\naction = "ask"\nexpires_after = 0.6\n')
     assert home == settings.home
-    environment = {"PATH": os.defpath, "TRUNKLINE_HOME": str(home), "TRUNKLINE_NATS_URL": fresh_nats.url}
+    environment = {
+        "PATH": os.defpath,
+        "TRUNKLINE_HOME": str(home),
+        "TRUNKLINE_NATS_URL": fresh_nats.url,
+        **TRUST_NOBODY,
+    }
 
     async def start() -> Process:
         return await asyncio.create_subprocess_exec(

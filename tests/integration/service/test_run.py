@@ -14,6 +14,7 @@ import nats
 import pytest
 
 from trunkline_testkit import eventually
+from trunkline_testkit.forbidden import TRUST_NOBODY
 from trunkline_testkit.nats import NatsServer
 from trunkline_testkit.ports import free_port
 
@@ -65,6 +66,7 @@ async def start(home: Path, url: str, how: str = "plain", *flags: str) -> Starte
         "TRUNKLINE_HOME": str(home),
         "TRUNKLINE_NATS_URL": url,
         "TRUNKLINE_LOG_FORMAT": "json",
+        **TRUST_NOBODY,
     }
     return Started(
         await asyncio.create_subprocess_exec(

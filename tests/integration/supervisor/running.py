@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 from trunkline_testkit import eventually_sync
+from trunkline_testkit.forbidden import TRUST_NOBODY
 from trunkline_testkit.processes import ProcessInfo, kill_all, marked, snapshot, wait_gone_sync
 
 START_S = 40.0
@@ -32,6 +33,7 @@ class Up:
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "TRUNKLINE_HOME": str(home),
+            **TRUST_NOBODY,
             **{key: value for key, value in os.environ.items() if key.startswith(("COVERAGE_", "COV_CORE_"))},
         }
         with self._log.open("ab") as log:

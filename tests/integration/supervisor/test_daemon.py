@@ -11,6 +11,7 @@ import pytest
 from tests.integration.supervisor.running import SERVICES
 
 from trunkline_testkit import eventually_sync
+from trunkline_testkit.forbidden import TRUST_NOBODY
 from trunkline_testkit.processes import kill, kill_all, marked, wait_gone_sync
 
 
@@ -24,6 +25,7 @@ class Daemon:
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "TRUNKLINE_HOME": str(home),
+            **TRUST_NOBODY,
         }
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
