@@ -116,20 +116,22 @@ async def second_question(client: Client, session: str) -> dict[str, Any]:
 
 
 async def test_kill_9_with_a_turn_and_an_ask_open(product: Product, project: Path) -> None:
+    async with await product.client() as client:
+        session = await start_session(client, project)
     for part in ("gateway", "projector", "permissions", "adapters", "nats-server"):
-        directory = project / part
-        directory.mkdir()
-        await kill_amid(product, directory, part)
+        made = project / part
+        await kill_amid(product, session, made, part)
+        assert made.exists()
     await a_second_turn_after_the_worker_was_killed(product, project)
     await assert_clean(product)
 
 
-async def kill_amid(product: Product, project: Path, part: str) -> None:
-    """A session in which a part is killed with a turn and an ask open."""
-    client = await product.client()
+async def kill_amid(product: Product, session: str, made: Path, part: str) -> None:
+    """A part is killed with a turn of the session and an ask open, which is to make a file."""
+    client = await product.client_when_up()
     try:
-        session = await start_session(client, project)
-        await client.call("session.prompt", session=session, text=f"SCENARIO=bash CMD=touch {project / 'one'}")
+        await client.subscribe(session, start="now")
+        await client.call("session.prompt", session=session, text=f"SCENARIO=bash CMD=touch {made}")
         asked = await client.wait("permission.requested")
 
         old = product.kill(part)
@@ -143,16 +145,14 @@ async def kill_amid(product: Product, project: Path, part: str) -> None:
         if part == "adapters":
             # the agent died with its owner: the ask is over, the next prompt goes on
             await client.wait("turn.completed", lambda e: e["data"]["outcome"] == "aborted")
-            await client.call("session.prompt", session=session, text=f"SCENARIO=bash CMD=touch {project / 'one'}")
+            await client.call("session.prompt", session=session, text=f"SCENARIO=bash CMD=touch {made}")
             asked = await client.wait("permission.requested", lambda e: e["data"]["ask"] != asked["data"]["ask"])
         answer = await client.call("ask.answer", session=session, ask=asked["data"]["ask"], behaviour="allow")
         assert answer["outcome"] == "decided"
         await client.wait("turn.completed", lambda e: e["data"]["outcome"] == "success")
-        assert (project / "one").exists()
         new = [e["id"] for e in client.events() if "seq" in e]
         assert not set(seen) & set(new), "the cursor gave events twice"
         assert len(new) == len(set(new))
-        await client.call("session.close", session=session)
     finally:
         await client.close()
 

@@ -74,7 +74,7 @@ def test_killed_with_sigkill_it_takes_all_along_and_the_next_start_is_clean(home
     first.process.wait()
     wait_gone_sync(left, 10)
     host = json.loads((home / "state.json").read_text())["host"]
-    with running(home) as again:
+    with running(home, "--services", "permissions") as again:
         assert f"after process {first.process.pid}, which was killed" in again.output
         assert again.state["host"] == host
         assert again.state["nats"] == first.state["nats"]

@@ -1,7 +1,7 @@
 """Recorded traffic against expectations derived by hand, and properties that hold for all of it."""
 
+import pickle
 from collections import Counter
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +146,11 @@ def test_every_kind_of_message_survives_the_loss_and_the_change_of_any_field() -
         translator = new_translator()
         for _, speaker, one in before:
             _hear(translator, speaker, one)
+        kept = pickle.dumps(translator)  # read back in a third of the time of a deep copy
         for spoilt in [*shorter(message), *wronged(message, 2)]:
             if len(str(spoilt)) > 6000:
                 continue  # long lists of models and commands: their shorter fellows stand for them
-            copy = deepcopy(translator)
+            copy: AcpTranslator = pickle.loads(kept)
             copy.feed(spoilt)
             for _, speaker, one in after:
                 _hear(copy, speaker, one)
