@@ -31,12 +31,21 @@ _APP: Final = (
     "/team/{id:.+}",
     "/overview",
 )
-_BESIDE: Final = ("/icon.svg", "/app.webmanifest")
+_BESIDE: Final = (
+    "/sw.js",
+    "/app.webmanifest",
+    "/icon.svg",
+    "/icon-192.png",
+    "/icon-512.png",
+    "/icon-maskable-512.png",
+    "/apple-touch-icon.png",
+)
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript",
     ".css": "text/css",
     ".svg": "image/svg+xml",
+    ".png": "image/png",
     ".webmanifest": "application/manifest+json",
 }
 """Not what this machine takes an ending for: browsers run no module of another type."""

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -23,8 +24,25 @@ function compressed(): Plugin {
   };
 }
 
+/** Makes `sw.js` of src/sw.js and the names of all files of the build. */
+function serviceWorker(): Plugin {
+  return {
+    name: "service-worker",
+    apply: "build",
+    generateBundle(_, bundle) {
+      const beside = readdirSync(join(import.meta.dirname, "public"));
+      const files = [...Object.keys(bundle).filter((name) => name.startsWith("assets/")), ...beside].sort().map((name) => `/${name}`);
+      const build = createHash("sha256").update(files.join());
+      for (const name of ["index.html", ...beside.map((one) => `public/${one}`)]) build.update(readFileSync(join(import.meta.dirname, name)));
+      const head = `const BUILD = ${JSON.stringify(build.digest("hex").slice(0, 16))};\nconst FILES = ${JSON.stringify(files)};\n`;
+      const source = head + readFileSync(join(import.meta.dirname, "src/sw.js"), "utf8");
+      this.emitFile({ type: "asset", fileName: "sw.js", source });
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [solid(), compressed()],
+  plugins: [solid(), serviceWorker(), compressed()],
   resolve: { alias: { "trunkline-client": CLIENT } },
   build: {
     outDir: OUT,

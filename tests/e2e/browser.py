@@ -19,9 +19,8 @@ from playwright.async_api import (
 from trunkline_testkit.product import Product
 
 CHROMIUM: Final = shutil.which("chromium")
-BUILT: Final = (
-    Path(__file__).parents[2] / "services" / "trunkline_gateway" / "static" / "app" / "index.html"
-).is_file()
+BUILD: Final = Path(__file__).parents[2] / "services" / "trunkline_gateway" / "static" / "app"
+BUILT: Final = (BUILD / "index.html").is_file()
 MISSING: Final = "needs the system's `chromium`" if CHROMIUM is None else "needs the built app: `just web`"
 ABSENT: Final = CHROMIUM is None or not BUILT
 FLAGS: Final = [

@@ -1,4 +1,5 @@
 import { render } from "solid-js/web";
+import { beInstalled } from "./store/installed";
 import { flush } from "./store/outbox";
 import { begin, onConnected } from "./store/world";
 import { App } from "./view/App";
@@ -18,4 +19,5 @@ addEventListener("vite:preloadError", () => {
 const place = document.getElementById("app");
 if (place !== null) render(() => <App />, place);
 onConnected(flush);
+beInstalled();
 void begin();

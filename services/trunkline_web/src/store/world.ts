@@ -109,6 +109,12 @@ export async function moreSessions(): Promise<void> {
   setWorld("total", total);
 }
 
+/** Brings sessions into the list that are looked for and were not in the snapshot. */
+export async function bring(wanted: { search: string } | { workspace: string }): Promise<void> {
+  const { sessions } = await connection.call<{ sessions: SessionState[] }>("session.list", { ...wanted, limit: 100 });
+  for (const state of sessions) put(state);
+}
+
 export function signIn(token: string): void {
   sessionStorage.setItem(TOKEN, token);
   connection.start(token);

@@ -1,6 +1,7 @@
 import { createEffect, createSignal, lazy, Match, on, onCleanup, Show, Suspense, Switch } from "solid-js";
 import { route, onLink } from "../route";
 import { hello, link, may, openAsks, say, signOut, toast, world } from "../store/world";
+import { change, install, installable, isNewer } from "../store/installed";
 import { ConnectionBar } from "./ConnectionBar";
 import { Dialog } from "./Dialog";
 import { Icon } from "./Icon";
@@ -9,6 +10,8 @@ import { NewSession } from "./NewSession";
 import { SessionList } from "./SessionList";
 import { Session } from "./Session";
 import { SignIn } from "./SignIn";
+import { Unreached } from "./Unreached";
+import { Workspace } from "./Workspace";
 import { announce } from "./announce";
 
 const Terminal = lazy(() => import("./Terminal").then(({ Terminal }) => ({ default: Terminal })));
@@ -24,7 +27,7 @@ export function App() {
   };
   return (
     <Show when={!signedOut()} fallback={<SignIn why={signedOut()?.why ?? ""} />}>
-      <Show when={hello()} fallback={<main class="sign-in"><ConnectionBar /></main>}>
+      <Show when={hello()} fallback={<Unreached />}>
         <Signed />
       </Show>
     </Show>
@@ -57,6 +60,11 @@ function Signed() {
         <SessionList current={sessionOf() ?? teamOf()} workspace={workspaceOf()} />
         <footer>
           <ConnectionBar />
+          <Show when={installable()}>
+            <button type="button" class="quiet" onClick={() => void install()} aria-label="Install the app" title="Install the app">
+              <Icon name="install" />
+            </button>
+          </Show>
           <Show when={may("owner")}>
             <a class="button quiet" href="/overview" aria-label="Overview" title="Overview" aria-current={page() === "overview" ? "page" : undefined}>
               <Icon name="chart" />
@@ -89,6 +97,9 @@ function Signed() {
               </Suspense>
             )}
           </Match>
+          <Match when={workspaceOf()} keyed>
+            {(id) => <Workspace id={id} />}
+          </Match>
           <Match when={page() === "overview"}>
             <Suspense>
               <Overview />
@@ -117,6 +128,14 @@ function Signed() {
           New
         </a>
       </nav>
+      <Show when={isNewer()}>
+        <p class="toast newer" role="status">
+          <span>A new version of the app is here.</span>
+          <button type="button" onClick={() => change()}>
+            Reload
+          </button>
+        </p>
+      </Show>
       <Toast />
       <Dialog />
     </div>

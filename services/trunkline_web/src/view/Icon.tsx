@@ -13,6 +13,7 @@ import down from "heroicons/24/outline/arrow-down.svg?raw";
 import edit from "heroicons/24/outline/pencil-square.svg?raw";
 import fetch from "heroicons/24/outline/globe-alt.svg?raw";
 import folder from "heroicons/24/outline/folder.svg?raw";
+import install from "heroicons/24/outline/arrow-down-tray.svg?raw";
 import inbox from "heroicons/24/outline/inbox.svg?raw";
 import list from "heroicons/24/outline/list-bullet.svg?raw";
 import plus from "heroicons/24/outline/plus.svg?raw";
@@ -32,7 +33,7 @@ import cross from "heroicons/24/outline/x-mark.svg?raw";
 
 const ICONS = {
   ...{ adjustments, archive, back, bell, brain, chart, check, chevron, clip, clock, cross, dots, down, edit, fetch, folder },
-  ...{ inbox, list, out, plus, question, read, search, send, shield, stop, terminal, trash, users, warning, wrench },
+  ...{ inbox, install, list, out, plus, question, read, search, send, shield, stop, terminal, trash, users, warning, wrench },
 };
 
 export type IconName = keyof typeof ICONS;

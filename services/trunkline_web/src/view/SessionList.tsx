@@ -1,9 +1,10 @@
-import { createMemo, createSignal, For, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, onCleanup, Show } from "solid-js";
 import type { SessionState } from "../client/protocol";
 import { ago, shortPath, visible } from "../model/format";
 import { entriesOf } from "../model/sessions";
 import { progress, teamPath, type TeamSummary } from "../model/team";
-import { moreSessions, say, sessions, world } from "../store/world";
+import { isClosed } from "../client/connection";
+import { bring, moreSessions, say, sessions, world } from "../store/world";
 import { now } from "./clock";
 import { Icon } from "./Icon";
 import { Status, toneOf } from "./Status";
@@ -33,7 +34,20 @@ export function fits(state: SessionState, search: string): boolean {
   return !wanted || shown.some((text) => text?.toLowerCase().includes(wanted));
 }
 
-type Filter = "open" | "waiting" | "all";
+type Filter = "open" | "waiting" | "running" | "trouble" | "all";
+const FILTERS: Record<Filter, string> = {
+  open: "Open",
+  waiting: "Waiting for you",
+  running: "Running",
+  trouble: "Failed or stalled",
+  all: "All",
+};
+const TONES: Partial<Record<Filter, string>> = { waiting: "ask", running: "busy", trouble: "bad" };
+const SEARCH_MS = 250;
+
+/** Whether a session is one of those that a filter shows. */
+export const passes = (state: SessionState, filter: Filter): boolean =>
+  filter === "all" || (!state.archived && (filter === "open" || toneOf(state) === TONES[filter]));
 
 export function SessionList(props: { current?: string; workspace?: string }) {
   const [search, setSearch] = createSignal("");
@@ -42,10 +56,24 @@ export function SessionList(props: { current?: string; workspace?: string }) {
     sessions().filter(
       (state) =>
         (props.workspace === undefined || state.workspace === props.workspace) &&
-        (search() !== "" || filter() === "all" || (filter() === "open" ? !state.archived : toneOf(state) === "ask")) &&
+        (search() !== "" || passes(state, filter())) &&
         fits(state, search()),
     ),
   );
+  const here = createMemo(() => sessions().filter((one) => props.workspace === undefined || one.workspace === props.workspace));
+  const many = (one: Filter) => (TONES[one] ? here().filter((state) => passes(state, one)).length : 0);
+  // how it is at a glance: what there is none of has no button
+  const filters = () => (Object.keys(FILTERS) as Filter[]).filter((one) => !TONES[one] || one === "waiting" || one === filter() || many(one) > 0);
+  // the list has the latest sessions only: the gateway looks among all
+  createEffect(() => {
+    const words = search().trim();
+    const { workspace } = props;
+    if (!world.loaded || world.total <= sessions().length || (!words && workspace === undefined)) return;
+    const timer = setTimeout(() => {
+      void bring(words ? { search: words } : { workspace: workspace ?? "" }).catch((error) => isClosed(error) || say(error));
+    }, SEARCH_MS);
+    onCleanup(() => clearTimeout(timer));
+  });
   return (
     <nav class="sessions" aria-label="Sessions">
       <div class="find">
@@ -59,10 +87,15 @@ export function SessionList(props: { current?: string; workspace?: string }) {
         />
       </div>
       <div class="filters" role="group" aria-label="Which sessions">
-        <For each={[["open", "Open"], ["waiting", "Waiting for you"], ["all", "All"]] as [Filter, string][]}>
-          {([value, name]) => (
-            <button type="button" aria-pressed={filter() === value} onClick={() => setFilter(value)}>
-              {name}
+        <For each={filters()}>
+          {(one) => (
+            <button type="button" aria-pressed={filter() === one} onClick={() => setFilter(one)}>
+              {FILTERS[one]}
+              <Show when={many(one) > 0}>
+                <span class="many" data-tone={TONES[one]}>
+                  {many(one)}
+                </span>
+              </Show>
             </button>
           )}
         </For>

@@ -1,29 +1,66 @@
-/** Asks that wait, where one sees them without the page: in its title, and as notifications while it is hidden. */
+/**
+ * Asks that wait, where one sees them without the page: in its title, on the app's icon, and as notifications while it is
+ * hidden. A notification goes when its ask has ended, whoever decided it.
+ */
 
 import type { AskRecord, SessionState } from "../client/protocol";
 import { go } from "../route";
 
 const known = new Set<string>();
+/** Notifications by ask, where the page shows them itself; elsewhere the service worker has them. */
+const shown = new Map<string, Notification>();
 let begun = false;
 
 export function announce(open: AskRecord[], sessions: Record<string, SessionState>, page: string): void {
   const title = page ? `${page} · Trunkline` : "Trunkline";
   document.title = open.length > 0 ? `(${open.length}) ${title}` : title;
+  badge(open.length);
+  const ids = new Set(open.map((ask) => ask.ask));
   const fresh = open.filter((ask) => !known.has(ask.ask));
+  const over = [...known].filter((id) => !ids.has(id));
   for (const ask of fresh) known.add(ask.ask);
-  // what waited before the page was opened is on the page
-  if (begun && document.hidden && globalThis.Notification?.permission === "granted") {
-    for (const ask of fresh) notify(ask, sessions[ask.session]);
+  for (const id of over) known.delete(id);
+  if (globalThis.Notification?.permission === "granted") {
+    // what waited before the page was opened is on the page
+    if (begun && document.hidden) for (const ask of fresh) void notify(ask, sessions[ask.session]);
+    if (over.length > 0) void withdraw(new Set(over));
   }
   begun = true;
 }
 
-function notify(ask: AskRecord, state: SessionState | undefined): void {
+function badge(many: number): void {
+  if (!("setAppBadge" in navigator)) return;
+  const set = many > 0 ? navigator.setAppBadge(many) : navigator.clearAppBadge();
+  set.catch(() => undefined);
+}
+
+const registered = async (): Promise<ServiceWorkerRegistration | undefined> =>
+  (await navigator.serviceWorker?.getRegistration()) ?? undefined;
+
+async function notify(ask: AskRecord, state: SessionState | undefined): Promise<void> {
   const what = ask.kind === "permission" ? `Allow ${ask.requested.name ?? "a tool"}?` : `A ${ask.kind} waits`;
-  const shown = new Notification(what, { body: state?.title ?? "", tag: ask.ask, icon: "/icon.svg" });
-  shown.onclick = () => {
+  const path = `/session/${ask.session}`;
+  const options = { body: state?.title ?? "", tag: ask.ask, icon: "/icon-192.png", data: { path } };
+  const registration = await registered();
+  if (registration?.active) {
+    await registration.showNotification(what, options);
+    // it may have ended while that took
+    if (!known.has(ask.ask)) await withdraw(new Set([ask.ask]));
+    return;
+  }
+  const made = new Notification(what, options);
+  shown.set(ask.ask, made);
+  made.onclick = () => {
     window.focus();
-    go(`/session/${ask.session}`);
-    shown.close();
+    go(path);
+    made.close();
   };
+}
+
+async function withdraw(asks: Set<string>): Promise<void> {
+  for (const id of asks) {
+    shown.get(id)?.close();
+    shown.delete(id);
+  }
+  for (const one of (await (await registered())?.getNotifications()) ?? []) if (asks.has(one.tag)) one.close();
 }
