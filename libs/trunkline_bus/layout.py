@@ -28,12 +28,13 @@ class Layout(msgspec.Struct, frozen=True):
     @property
     def only(self) -> str:
         """The one stream. Raises `topology_conflict` where there are several: for readers of all that can't merge them."""
-        if len(self.streams) > 1:
+        first, *more = self.names
+        if more:
             raise TrunklineError(
                 "topology_conflict",
                 f"the log has {len(self.streams)} streams ({', '.join(self.names)}), and this service reads one",
             )
-        return self.streams[0][0]
+        return first
 
     def of(self, session: str) -> str:
         """The stream of a session."""

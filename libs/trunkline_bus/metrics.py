@@ -327,7 +327,7 @@ def catalogue() -> dict[str, Metric]:
     found: dict[str, Metric] = {}
     for value in globals().values():
         if isinstance(value, Histogram | Counter | Gauge):
-            described = value.describe()[0]
+            described = next(iter(value.describe()))
             samples = tuple(described.name + suffix for suffix in _SAMPLES[type(value)])
             name = samples[0] if described.type == "counter" else described.name
             labels: tuple[str, ...] = value._labelnames  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import aiohttp
@@ -31,7 +31,7 @@ async def run_app(settings: MonitorSettings, health: Health, stopping: asyncio.E
         await _until(stopping, watching)
 
 
-async def _until(stopping: asyncio.Event, work: list[Coroutine[Any, Any, None]]) -> None:
+async def _until(stopping: asyncio.Event, work: Sequence[Coroutine[Any, Any, None]]) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one) for one in work]
         await stopping.wait()

@@ -63,7 +63,7 @@ class Server:
         metrics.NATS_UNACKNOWLEDGED.labels(name, title).set(sum(one["num_ack_pending"] for one in consumers))
 
     def _grow(self, counter: Counter, value: float, *labels: str) -> None:
-        key = "\0".join((counter.describe()[0].name, *labels))
+        key = "\0".join((next(iter(counter.describe())).name, *labels))
         before = self._before.get(key, 0.0)
         self._before[key] = value
         counter.labels(self._name, *labels).inc(value - before if value >= before else value)

@@ -140,7 +140,8 @@ class Stage:
             await second.subscribe(session, cursor=cursor)
             # A cursor for other patterns is none for these.
             await second.call("subscribe", session=session, patterns=["turn.*"], cursor=cursor)
-            await second.call("subscribe", session=session, patterns=["*"], **{"from": "snapshot"})
+            fresh: dict[str, Any] = {"from": "snapshot"}
+            await second.call("subscribe", session=session, patterns=["*"], **fresh)
 
     async def _seen(self, expr: str) -> None:
         async def seen() -> bool:

@@ -14,7 +14,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 BASE: Final = load(ROOT / "docker-compose.yml")["services"]
-LAYER: Final = load(DEPLOY / "compose" / "observability.yml")["services"]
+LAYER: Final = load(DEPLOY / "docker" / "observability.yml")["services"]
 
 
 def test_what_the_layer_mounts_is_there() -> None:
