@@ -78,7 +78,7 @@ async def erase(
     purged[subjects.EVENTS] = await _purge(bus, bus.layout.of(session), events, below=tombstone)
     purged[subjects.DELTAS] += await _purge(bus, subjects.DELTAS, subjects.session_deltas(session))
     purged[subjects.COMMANDS] = await _purge(bus, subjects.COMMANDS, subjects.session_commands(session))
-    purged[subjects.COMMANDS] += await _purge(bus, subjects.COMMANDS, f"trunk.answer.{session}.*")
+    purged[subjects.COMMANDS] += await _purge(bus, subjects.COMMANDS, subjects.session_answers(session))
     for stream in MENTIONS:
         purged[stream] = await _delete_mentions(bus, stream, session)
     say("waiting for the projections")

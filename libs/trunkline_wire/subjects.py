@@ -100,6 +100,11 @@ def answer(session: str, user: str) -> str:
     return f"trunk.answer.{check_id(session, 'ses')}.{check_token(user)}"
 
 
+def session_answers(session: str) -> str:
+    """The answers of all users."""
+    return f"trunk.answer.{check_id(session, 'ses')}.*"
+
+
 def spawn(host: str, adapter: str) -> str:
     """`host` is a host's id or `any`."""
     return f"trunk.spawn.{check_token(host)}.{check_token(adapter)}"

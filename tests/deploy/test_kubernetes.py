@@ -79,9 +79,8 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def build(directory: Path, name: str, *components: str) -> Built:
     """An overlay with more components than it has, and with keys as `trunkline auth init` makes them."""
-    root = directory / "kubernetes"
-    shutil.copytree(KUBERNETES, root, ignore=shutil.ignore_patterns("keys"))
-    overlay = root / "overlays" / name
+    shutil.copytree(KUBERNETES.parent, directory / "deploy", ignore=shutil.ignore_patterns("keys"))
+    overlay = directory / "deploy" / KUBERNETES.name / "overlays" / name
     file = overlay / "kustomization.yaml"
     more = "".join(f"  - ../../components/{component}\n" for component in components)
     file.write_text(file.read_text().replace("components:\n", f"components:\n{more}"))
@@ -248,7 +247,8 @@ def test_only_those_that_need_the_log_reach_it(built: Built) -> None:
     nats = built.workload("nats")["spec"]["template"]
     for workload, pod in built.pods():
         name = workload["metadata"]["name"]
-        assert reaches(built, pod, nats, 6222 if pod is nats else 4222), f"{name} has to reach the log"
+        port = 6222 if pod is nats else 8222 if name == "monitor" else 4222
+        assert reaches(built, pod, nats, port), f"{name} has to reach the log"
         for other in ("permissions", "projector"):
             assert not reaches(built, pod, built.workload(other)["spec"]["template"], 9464), f"{name} reaches {other}"
     stranger = {"metadata": {"labels": {}}, "spec": {"containers": []}}
