@@ -24,7 +24,7 @@ from trunkline_testkit import eventually
 from trunkline_testkit.nats import NatsServer
 from trunkline_wire import subjects
 
-STEPS: Final = (100, 1_000, 10_000)
+STEPS: Final = tuple(int(step) for step in os.environ.get("BENCH_SCALE", "100 1000 10000").split())
 TURNS: Final = 1
 """Of each session: a prompt, two tool calls, an answer, with usage; ten events."""
 WARM: Final = 100
