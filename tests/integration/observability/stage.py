@@ -202,7 +202,18 @@ async def stage(directory: Path) -> AsyncGenerator[Stage]:
             return await metrics.up() == {*JOBS, "monitor"}
 
         await eventually(scraped, 60, interval=0.2)
-        yield Stage(product, nats, receiver, metrics)
+        try:
+            yield Stage(product, nats, receiver, metrics)
+        finally:
+            await _close_all(product)
+
+
+async def _close_all(product: Product) -> None:
+    """No session has an agent any more: what is ended one by one is no burden at the end."""
+    async with await product.client() as client:
+        for session in (await client.call("session.list"))["sessions"]:
+            with contextlib.suppress(TrunklineError):
+                await client.call("session.close", session=session["session"])
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ needs_promtool: Final = pytest.mark.skipif(
 
 
 def run(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
