@@ -4,6 +4,12 @@ from typing import Final
 
 from deploy.grafana.spec import Board, Panel, Query, panel, quantiles, rate, stat
 
+
+def _whole(aggregate: str, expr: str, label: str) -> str:
+    """All parts of a projection together: what is cut in parts is called `sessions.<part>`."""
+    return f'{aggregate} by (whole) (label_replace({expr}, "whole", "$1", "{label}", "([a-z-]+).*"))'
+
+
 _OVERVIEW: Final = Board(
     "trunkline-overview",
     "Trunkline / Overview",
@@ -191,18 +197,35 @@ _BUS: Final = Board(
         (
             "Reading",
             (
-                panel("Behind, in events", "max by (consumer) (trunkline_reader_lag_events)", "{{consumer}}"),
-                panel("Behind, in seconds", "max by (consumer) (trunkline_reader_lag_seconds)", "{{consumer}}", "s"),
+                panel("Behind, in events", _whole("max", "trunkline_reader_lag_events", "consumer"), "{{whole}}"),
+                panel(
+                    "Behind, in seconds", _whole("max", "trunkline_reader_lag_seconds", "consumer"), "{{whole}}", "s"
+                ),
                 quantiles("From the log to the consumer", "trunkline_reader_delay_seconds", "consumer"),
                 rate("Consumers made anew", "trunkline_reader_recreated_total", "stream, reason"),
-                rate("Messages projected", "trunkline_projection_messages_total", "projection"),
-                rate("Documents stored", "trunkline_projection_writes_total", "projection"),
-                panel("Stored up to", "max by (projection) (trunkline_projection_position)", "{{projection}}"),
-                panel("Caught up", "max by (projection) (trunkline_projection_ready)", "{{projection}}"),
                 panel(
-                    "Sessions that stand still", "max by (projection) (trunkline_projection_frozen)", "{{projection}}"
+                    "Messages projected",
+                    _whole("sum", "rate(trunkline_projection_messages_total[$__rate_interval])", "projection"),
+                    "{{whole}}",
+                    "ops",
                 ),
-                rate("Writes lost to another replica", "trunkline_projection_lost_writes_total", "projection"),
+                panel(
+                    "Documents stored",
+                    _whole("sum", "rate(trunkline_projection_writes_total[$__rate_interval])", "projection"),
+                    "{{whole}}",
+                    "ops",
+                ),
+                panel("Stored up to", _whole("min", "trunkline_projection_position", "projection"), "{{whole}}"),
+                panel("Caught up", _whole("min", "trunkline_projection_ready", "projection"), "{{whole}}"),
+                panel(
+                    "Sessions that stand still", _whole("sum", "trunkline_projection_frozen", "projection"), "{{whole}}"
+                ),
+                panel(
+                    "Writes lost to another replica",
+                    _whole("sum", "rate(trunkline_projection_lost_writes_total[$__rate_interval])", "projection"),
+                    "{{whole}}",
+                    "ops",
+                ),
                 rate("Dead letters", "trunkline_dead_letters_total", "service"),
             ),
         ),

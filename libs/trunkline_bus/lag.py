@@ -12,13 +12,16 @@ _NS: Final = 1_000_000_000
 
 
 class Lag:
-    """Of the consumer `name`; `pending` says how many messages wait for it, as far as it knows."""
+    """Of the consumer `name`; `pending` says how many messages wait for it, as far as it knows.
 
-    def __init__(self, name: str, pending: Callable[[], int]) -> None:
+    `whole` is what it is a part of: delays are counted for all parts together.
+    """
+
+    def __init__(self, name: str, pending: Callable[[], int], whole: str | None = None) -> None:
         self._name = name
         self._pending = pending
         self._newest_ns: int | None = None
-        self._delay = metrics.READER_DELAY.labels(name)
+        self._delay = metrics.READER_DELAY.labels(whole or name)
         metrics.READER_LAG_EVENTS.labels(name).set_function(pending)
         metrics.READER_LAG_SECONDS.labels(name).set_function(self.seconds)
 
@@ -40,9 +43,9 @@ class Lag:
 
 
 @contextlib.contextmanager
-def lag_of(name: str, pending: Callable[[], int]) -> Generator[Lag]:
+def lag_of(name: str, pending: Callable[[], int], whole: str | None = None) -> Generator[Lag]:
     """A Lag for the length of a block."""
-    lag = Lag(name, pending)
+    lag = Lag(name, pending, whole)
     try:
         yield lag
     finally:

@@ -130,7 +130,7 @@ class Projection(Generic[S]):
     async def _follow(self, place: Place) -> None:
         try:
             async with self._feed.follow(max(place.position - OVERLAP, 0)) as follower:
-                with lag_of(self._name, lambda: follower.pending) as lag:
+                with lag_of(self._name, lambda: follower.pending, self._view.name) as lag:
                     async for batch in follower.batches():
                         if batch:
                             await self._fold(batch)
@@ -146,7 +146,7 @@ class Projection(Generic[S]):
     async def _fold(self, batch: list[Stored]) -> None:
         await self._load(self._cells.unknown(batch))
         for stored in batch:
-            with trace.taking(self._name, stored):
+            with trace.taking(self._view.name, stored):
                 error = self._cells.apply(stored)
             if error is not None:
                 await self._bury(stored, error)

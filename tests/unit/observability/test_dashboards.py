@@ -22,7 +22,7 @@ OF_OTHERS: Final = {
     "trunkline:budget_usd_per_day": (),
 }
 """What Prometheus itself, its client library and our own rules add."""
-OF_TARGETS: Final = {"job", "instance", "le"}
+OF_TARGETS: Final = {"job", "instance", "le", "whole"}
 UNSHOWN: Final = {
     "trunkline_service_info": "names versions, for those who look",
 }
