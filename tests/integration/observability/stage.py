@@ -186,6 +186,7 @@ async def stage(directory: Path) -> AsyncGenerator[Stage]:
             "TRUNKLINE_LOG_FORMAT": "json",
             "TRUNKLINE_ADAPTERS_STALLED_AFTER": "2",
             "TRUNKLINE_GATEWAY_SHELLS": "true",
+            "TRUNKLINE_PROJECTOR_PARTS": "4",
             "OTEL_BSP_SCHEDULE_DELAY": "500",
         }
         product = await stack.enter_async_context(running(home, environment, "--nats-url", nats.url))

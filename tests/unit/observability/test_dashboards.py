@@ -39,6 +39,16 @@ def rules() -> list[dict[str, Any]]:
     return found
 
 
+def scaling() -> list[tuple[str, str]]:
+    """What autoscalers ask."""
+    found: list[tuple[str, str]] = []
+    for file in sorted((DEPLOY / "kubernetes").rglob("*.yaml")):
+        for one in yaml.safe_load_all(file.read_text()):
+            for trigger in ((one or {}).get("spec") or {}).get("triggers") or []:
+                found.append((file.name, trigger["metadata"]["query"]))  # noqa: PERF401  # three loops read better
+    return found
+
+
 ALERTS: Final = [rule for rule in rules() if "alert" in rule]
 EXPRESSIONS: Final = [
     *(
@@ -48,6 +58,7 @@ EXPRESSIONS: Final = [
         for query in panel.queries
     ),
     *((rule["alert"], rule["expr"]) for rule in ALERTS),
+    *scaling(),
 ]
 
 
