@@ -230,7 +230,8 @@ async def _sign_in(
 async def _scope(link: Any, sessions: tuple[str, ...], workspaces: tuple[str, ...]) -> dict[str, Any]:
     from trunkline_cli.context import find_session
 
-    host = (await link.server())["host"] if workspaces else ""
+    # The host whose directories are meant where none is named.
+    host = (await link.agent.list(limit=1))["host"] if workspaces else ""
     return {
         "sessions": [await find_session(link, one) for one in sessions],
         "workspaces": [_workspace(host, one) for one in workspaces],
