@@ -142,6 +142,13 @@ async def _killed(stack: Stack, service: str, client: Client, session: str) -> C
     return client
 
 
+async def test_a_copy_is_made_while_everything_runs(stack: Stack) -> None:
+    """As the nightly job does it: by the one who may change streams, below a root that can't be written."""
+    script = "trunkline backup /tmp/copy && trunkline restore --check /tmp/copy"
+    said = await stack.compose("run", "--rm", "--no-deps", "-T", "topology", "sh", "-euc", script)
+    assert "intact" in said
+
+
 async def test_a_stop_is_orderly_and_everything_is_there_afterwards(stack: Stack) -> None:
     async with await stack.client() as client:
         before = await client.call("session.list")
