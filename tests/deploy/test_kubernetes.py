@@ -79,8 +79,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def build(directory: Path, name: str, *components: str) -> Built:
     """An overlay with more components than it has, and with keys as `trunkline auth init` makes them."""
-    shutil.copytree(KUBERNETES.parent, directory / "deploy", ignore=shutil.ignore_patterns("keys"))
-    overlay = directory / "deploy" / KUBERNETES.name / "overlays" / name
+    root = directory / "deploy"
+    shutil.copytree(KUBERNETES.parent, root, ignore=shutil.ignore_patterns("keys"))
+    overlay = root / KUBERNETES.name / "overlays" / name
     file = overlay / "kustomization.yaml"
     more = "".join(f"  - ../../components/{component}\n" for component in components)
     file.write_text(file.read_text().replace("components:\n", f"components:\n{more}"))
@@ -163,6 +164,7 @@ def test_selectors_pick_their_pods_and_ports_are_open(built: Built) -> None:
             assert port["targetPort"] in ports_of(pod)
     for monitor in built.of("PodMonitor"):
         pods = built.selected(monitor["spec"]["selector"])
+        assert all(pod in pods for _, pod in built.pods() if "metrics" in ports_of(pod)), "all are scraped"
         for endpoint in monitor["spec"]["podMetricsEndpoints"]:
             assert any(endpoint["port"] in ports_of(pod) for pod in pods)
 
@@ -247,7 +249,7 @@ def test_only_those_that_need_the_log_reach_it(built: Built) -> None:
     nats = built.workload("nats")["spec"]["template"]
     for workload, pod in built.pods():
         name = workload["metadata"]["name"]
-        port = 6222 if pod is nats else 8222 if name == "monitor" else 4222
+        port = {"nats": 6222, "monitor": 8222}.get(name, 4222)
         assert reaches(built, pod, nats, port), f"{name} has to reach the log"
         for other in ("permissions", "projector"):
             assert not reaches(built, pod, built.workload(other)["spec"]["template"], 9464), f"{name} reaches {other}"
