@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 INTERVAL = 0.02
-"""Seconds between two looks at the condition."""
+"""Seconds between two looks at the condition, while it is young."""
+RARELY = 0.1
+PATIENCE = 40
+"""Looks get rarer with the time waited, a fortieth of it and no more than `RARELY`: they must not be what a slow machine does."""
 
 
 @overload
@@ -41,7 +44,7 @@ async def eventually(
 ) -> object:
     """Call `check` (plain or async) until it returns something truthy, and return that.
 
-    `timeout` and `interval` are seconds. A check that fails an `assert`, or raises one of `ignore`, has just
+    `timeout` and `interval` are seconds, the latter that of the first looks. A check that fails an `assert`, or raises one of `ignore`, has just
     not come true yet; any other exception is passed on at once.
 
     Raises AssertionError at the deadline, naming the last value or error.
@@ -61,7 +64,7 @@ async def eventually(
                         return last
                 except (AssertionError, *ignore) as error:
                     last = error
-                await asyncio.sleep(interval)
+                await asyncio.sleep(_pause(interval, timeout, deadline - asyncio.get_running_loop().time()))
     except TimeoutError:
         raise AssertionError(_too_late(timeout, last)) from None
 
@@ -85,7 +88,11 @@ def eventually_sync(
             last = error
         if time.monotonic() >= deadline:
             raise AssertionError(_too_late(timeout, last))
-        time.sleep(interval)
+        time.sleep(_pause(interval, timeout, deadline - time.monotonic()))
+
+
+def _pause(interval: float, timeout: float, left: float) -> float:
+    return max(interval, min((timeout - left) / PATIENCE, RARELY))
 
 
 def _too_late(timeout: float, last: object) -> str:

@@ -16,9 +16,11 @@ from trunkline_supervisor.backoff import Restarts
 log = logging.getLogger(__name__)
 
 Probe = Callable[[], Awaitable[bool]]
-"""Whether the service answers as ready; asked every `PROBE_INTERVAL` seconds until it does."""
+"""Whether the service answers as ready; asked until it does, every `PROBE_INTERVAL` seconds and then more rarely."""
 
 PROBE_INTERVAL = 0.05
+PROBE_RARELY = 0.3
+PROBE_GROWTH = 1.1
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,8 +111,10 @@ class Child:
             processes.kill_group(process.pid)
 
     async def _become_ready(self) -> None:
-        while not await self.spec.probe():  # noqa: ASYNC110 - another process tells nobody
-            await asyncio.sleep(PROBE_INTERVAL)
+        pause = PROBE_INTERVAL
+        while not await self.spec.probe():  # another process tells nobody
+            await asyncio.sleep(pause)
+            pause = min(pause * PROBE_GROWTH, PROBE_RARELY)
         self.ready.set()
         self._changed(self)
 
