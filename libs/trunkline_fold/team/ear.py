@@ -95,6 +95,10 @@ class Ear:
         self.ops.append(EndTeam(team=name))
         deriver.ended = [*(one for one in deriver.ended if one != name), name][-MAX_NAMES:]
         deriver.listed.pop(name, None)
+        for heard in deriver.heard.values():
+            # A team that is made under the same name begins with nothing said.
+            for key in [one for one in heard if one.startswith(f"{name}/")]:
+                del heard[key]
         if deriver.team == name:
             deriver.team = None
             deriver.mates.clear()
@@ -239,6 +243,14 @@ class Ear:
         if told.status == "completed" and (mate := mates.get(by or "")) is not None:
             mate.resting = True
 
+    def first_sight(self, id: str) -> bool:
+        """Whether this is no mail that was seen before: who looks at the files anew sees it again, by the same id."""
+        letters = self.deriver.letters
+        again = id in letters
+        letters[id] = None
+        forget_oldest(letters, MAX_HEARD)
+        return not again
+
     def say(
         self, teller: Teller, sender: str, to: str | None, content: Text, summary: str | None, team: str | None = None
     ) -> None:
@@ -275,10 +287,11 @@ def settle_turn(mate: Mate, usage: Usage) -> None:
 
 
 def usage_of(mate: Mate) -> Usage | None:
-    """What a member has used: what its stream or what its transcript has counted, whichever has seen more of it."""
+    """What a member has used: what its stream or what its transcripts have counted, whichever has seen more of it."""
     streamed = add_usage(mate.done, total_usage(mate.items.values())) if mate.items or _tokens(mate.done) else None
-    if streamed is None or (mate.seen is not None and _tokens(mate.seen) > _tokens(streamed)):
-        return mate.seen
+    seen = total_usage(mate.seen.values()) if len(mate.seen) > 1 else next(iter(mate.seen.values()), None)
+    if streamed is None or (seen is not None and _tokens(seen) > _tokens(streamed)):
+        return seen
     return streamed
 
 

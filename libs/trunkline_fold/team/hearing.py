@@ -76,8 +76,8 @@ class Mate(msgspec.Struct, kw_only=True, omit_defaults=True):
     done: Usage = Usage(source="computed")
     items: dict[str, Usage] = {}
     """What its newest messages have used, by item: a message that is told in parts counts once."""
-    seen: Usage | None = None
-    """What its transcript says it has used."""
+    seen: dict[str, Usage] = {}
+    """What its transcripts say it has used, by agent: one that was spawned again has another."""
     told: Usage | None = None
     """What the last operation has said."""
 
@@ -111,6 +111,8 @@ class Deriver(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The session's own list: a team that its agent makes by spawning takes it over."""
     fields: dict[str, Field] = {}
     heard: dict[str, dict[str, int]] = {}
+    letters: dict[str, None] = {}
+    """Ids of the newest mail that was seen."""
     drift: dict[str, int] = {}
     caveats: dict[str, int] = {}
     """How often each kind of caveat there was."""

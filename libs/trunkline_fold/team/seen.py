@@ -3,6 +3,7 @@
 from trunkline_fold.team import mail
 from trunkline_fold.team._json import Obj, as_obj, ident, text
 from trunkline_fold.team.ear import Ear
+from trunkline_fold.team.hearing import MAX_ITEMS, forget_oldest
 from trunkline_wire.observed import (
     ActivitySeen,
     HookSeen,
@@ -26,14 +27,17 @@ def observe(ear: Ear, observation: Observation) -> None:
         case TeamSeen() as data:
             _team(ear, data, observation.native_session)
         case TeamGone() as data:
-            if data.team in deriver.listed or data.team == deriver.team:
+            # One that was made anew meanwhile was not seen yet. What is seen of this name from now on is another team.
+            if data.team in deriver.listed:
                 ear.end_team(data.team)
+            if data.team in deriver.ended:
+                deriver.ended.remove(data.team)
         case TaskSeen() as data:
             task = data.task
             ear.task("files", task, blocks=task.blocks, blocked_by=task.blocked_by, team=_list(ear, data.list))
         case TaskGone() as data:
             _gone(ear, data)
-        case MailSeen() as data:
+        case MailSeen() as data if ear.first_sight(observation.id):
             letter = mail.letter_of(ear, data.sender, data.to, data.text, summary=data.summary, team=data.team)
             mail.receive(ear, "files", letter)
         case ActivitySeen() as data:
@@ -92,11 +96,13 @@ def _list(ear: Ear, name: str) -> str:
 
 def _team(ear: Ear, data: TeamSeen, native_session: str | None) -> None:
     deriver = ear.deriver
+    if data.team in deriver.ended:
+        return
     leads = native_session is None or native_session == deriver.native_session
     ear.open_team(data.team, role="lead" if leads else "member", description=data.description, lead=data.lead)
     names: list[str] = []
     for one in data.members:
-        if one.agent_id == data.lead or one.name == mail.LEAD:
+        if one.name == mail.LEAD or (data.lead is not None and one.agent_id == data.lead):
             continue
         names.append(one.name)
         member = Member(
@@ -128,7 +134,9 @@ def _activity(ear: Ear, data: ActivitySeen) -> None:
     mate = ear.mate_of(agent_id=data.agent_id) or ear.deriver.mates.get(data.name or "")
     if mate is None:
         return
-    mate.seen = data.usage or mate.seen
+    if data.usage is not None:
+        mate.seen[data.agent_id] = data.usage
+        forget_oldest(mate.seen, MAX_ITEMS)
     if data.model is not None:
         ear.member(Member(name=mate.name, kind=mate.kind, model=data.model), "known")
     ear.status(mate, data.state if data.state is not None and mate.status != "shutdown" else mate.status)

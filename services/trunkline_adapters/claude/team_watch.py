@@ -139,7 +139,7 @@ class _Team:
             yield self._sight(seen, file)
 
     def _look_at_tasks(self) -> Iterator[Sight]:
-        files = _listed(self._list, "*.json", MOST_FILES)
+        files = _newest_tasks(self._list)
         for file in files:
             seen = team_files.task(self._name, as_obj(self._changed(file)))
             if seen is not None and seen != self._tasks.get(file.stem):
@@ -147,8 +147,10 @@ class _Team:
                 yield self._sight(seen, file)
         there = {file.stem for file in files}
         for name in [name for name in self._tasks if name not in there]:
-            gone = self._tasks.pop(name)
-            yield self._sight(TaskGone(list=self._name, task=gone.task.id), self._list / f"{name}.json")
+            gone, file = self._tasks.pop(name), self._list / f"{name}.json"
+            self._signatures.pop(file, None)
+            if not file.exists():
+                yield self._sight(TaskGone(list=self._name, task=gone.task.id), file)
 
     def _look_at_mail(self) -> Iterator[Sight]:
         for file in _listed(self._folder / "inboxes", "*.json", MOST_FILES):
@@ -273,11 +275,17 @@ def _derived(team: str, to: str, key: str, sent: str | None) -> str:
     return imported_event_id(team, f"{to}/{key}", millis)
 
 
-def _listed(folder: Path, pattern: str, most: int) -> list[Path]:
+def _listed(folder: Path, pattern: str, most: int | None) -> list[Path]:
     try:
         return sorted(folder.glob(pattern))[:most]
     except OSError:
         return []
+
+
+def _newest_tasks(folder: Path) -> list[Path]:
+    """In the order of their numbers."""
+    files = _listed(folder, "*.json", None)
+    return sorted(files, key=lambda file: (len(file.stem), file.stem))[-MOST_FILES:]
 
 
 def _signature(file: Path) -> _Signature | None:

@@ -159,6 +159,20 @@ def test_tasks_that_go_are_told_of_behind_their_team(disk: Disk) -> None:
     assert [one.data for one in disk.look()] == [TeamGone(team="t"), TaskGone(list="t", task="2")]
 
 
+def test_of_many_tasks_the_newest_are_seen_and_none_is_taken_for_gone(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team_watch, "MOST_FILES", 9)
+    disk.put("teams/t/config.json", '{"members": []}')
+    for number in range(1, 13):
+        disk.put(f"tasks/t/{number}.json", f'{{"id": "{number}"}}')
+        told = [one.data for one in disk.look() if not isinstance(one.data, TeamSeen)]
+        assert [(type(one), one.task.id) for one in told if isinstance(one, TaskSeen)] == [(TaskSeen, str(number))]
+        assert len(told) == 1
+    disk.put("tasks/t/12.json", None)
+    assert TaskGone(list="t", task="12") in [one.data for one in disk.look()]
+
+
 def test_a_strangers_team_is_not_told_of_until_it_is_known(disk: Disk) -> None:
     disk.whose = None
     disk.put("teams/t/config.json", '{"members": []}')

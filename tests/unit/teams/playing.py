@@ -24,6 +24,7 @@ from trunkline_fold.team import (
 )
 from trunkline_wire import Data, Event, decode_event, encode, make_event, timestamp
 from trunkline_wire.blocks import TextBlock
+from trunkline_wire.ids import imported_event_id
 from trunkline_wire.observed import Observation, make_observation
 from trunkline_wire.session import Capabilities, SessionInitialized
 from trunkline_wire.subjects import EVENTS, OBSERVED
@@ -62,7 +63,8 @@ class Playing:
     def observe(self, data: Data, **fields: Any) -> list[Event]:
         self.now += dt.timedelta(seconds=1)
         self.seen += 1
-        about = {"host": HOST, "time": timestamp(self.now), "native_session": NATIVE} | fields
+        id = imported_event_id(SESSION, f"seen/{self.seen}", self.seen)
+        about = {"host": HOST, "time": timestamp(self.now), "native_session": NATIVE, "id": id} | fields
         what: Observation = make_observation(data, **about)
         return self.feed(Input(stream=OBSERVED, sequence=self.seen, what=what))
 

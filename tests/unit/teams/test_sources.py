@@ -3,6 +3,7 @@
 from tests.unit.teams.playing import NATIVE, Playing, told
 
 from trunkline_wire.blocks import Usage
+from trunkline_wire.ids import imported_event_id
 from trunkline_wire.observed import (
     ActivitySeen,
     HookSeen,
@@ -29,6 +30,7 @@ SPAWNED = {
     "tmux_pane_id": "in-process",
 }
 """The result of a spawn as interactive 2.1.332 gives it."""
+SHUT = '{"type":"shutdown_approved","requestId":"shutdown-1@alpha","from":"alpha"}'
 CONFIG = TeamSeen(
     team=TEAM,
     lead=f"team-lead@{TEAM}",
@@ -116,6 +118,49 @@ def test_a_stream_that_lags_behind_the_files_reverts_nothing() -> None:
     # What comes then is news again.
     again = playing.call("TaskUpdate", "Updated task #1 status", taskId="1", status="pending")
     assert [kind for kind, _ in told(again)] == ["task_updated"]
+
+
+def test_mail_that_is_seen_anew_says_nothing_again() -> None:
+    playing = interactive(restarts=True)
+    mail = MailSeen(team=TEAM, to="alpha", sender="team-lead", text="ping")
+    idle = MailSeen(team=TEAM, to="team-lead", sender="alpha", text='{"type":"idle_notification","from":"alpha"}')
+    ids = {mail: imported_event_id(TEAM, "alpha/1", 1), idle: imported_event_id(TEAM, "lead/1", 2)}
+    assert [len(playing.observe(one, id=id)) for one, id in ids.items()] == [1, 1]
+    playing.observe(TaskSeen(list=TEAM, task=TeamTask(id="1", status="in_progress", owner="alpha")))
+    assert playing.team().members["alpha"].status == "active"
+    # Another worker looks at the same files.
+    assert [playing.observe(one, id=id) for one, id in ids.items()] == [[], []]
+    assert playing.team().members["alpha"].status == "active"
+
+
+def test_a_team_that_is_made_anew_under_its_name_is_another() -> None:
+    playing = Playing()
+    mail = MailSeen(team="lab", to="ann", sender="team-lead", text="ping")
+    seen = TeamSeen(team="lab", members=[SeenMember(name="ann")])
+    for _ in range(2):
+        playing.call("TeamCreate", "", {"team_name": "lab"}, team_name="lab")
+        playing.observe(TeamGone(team="lab"))  # of the one before, seen late
+        assert playing.team().ended is None
+        playing.observe(seen)
+        playing.call("SendMessage", "", {"success": True}, to="ann", message="ping")
+        assert playing.observe(mail) == []
+        assert len(playing.team().messages) == 1
+        playing.call("TeamDelete", "", {"success": True, "team_name": "lab"})
+        assert playing.observe(seen) == [], "what is seen late of a team that has ended is no team"
+    # Where files alone tell, they tell of the next one, too.
+    playing.observe(TeamGone(team="lab"))
+    assert [kind for kind, _ in told(playing.observe(seen))] == ["created", "member_joined"]
+
+
+def test_a_member_that_is_spawned_again_goes_on_counting() -> None:
+    playing = interactive()
+    playing.observe(ActivitySeen(agent_id="aalpha-1", name="alpha", messages=1, usage=Usage(input=100)))
+    playing.observe(MailSeen(team=TEAM, to="team-lead", sender="alpha", text=SHUT))
+    playing.call("Agent", "", SPAWNED, name="alpha", prompt="again")
+    playing.observe(ActivitySeen(agent_id="aalpha-2", name="alpha", messages=1, usage=Usage(input=7)))
+    member = playing.team().members["alpha"]
+    assert member.usage is not None
+    assert (member.status, member.usage.input) == ("active", 107)
 
 
 def test_a_message_in_stream_and_inbox_is_one_and_said_twice_is_two() -> None:
