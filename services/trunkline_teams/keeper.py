@@ -21,7 +21,7 @@ from trunkline_bus.reader import Reader, read
 from trunkline_bus.stored import Stored
 from trunkline_fold.team import Heard, Team, TeamsState, fold_teams, initial_teams, next_event
 from trunkline_fold.team.board import TaskStatus
-from trunkline_teams.router import HEARD, Router, by_lead
+from trunkline_teams.router import Router, by_lead
 from trunkline_teams.view import is_of_team
 from trunkline_wire import TrunklineError, subjects
 from trunkline_wire.ids import is_id
@@ -57,6 +57,11 @@ class Keeper:
     def teams(self) -> int:
         """Teams that have not ended."""
         return sum(1 for _ in self._unended())
+
+    @property
+    def waiting(self) -> int:
+        """Leads whose events are not all written."""
+        return len(self._open)
 
     @property
     def members(self) -> int:
@@ -117,7 +122,7 @@ class Keeper:
         session, of_team = stored.session, is_of_team(stored)
         if session is None or session in self._frozen or not is_id(session, "ses"):
             return
-        if not of_team and stored.type not in HEARD:
+        if not of_team and not self._router.wants(session, stored.type, stored.raw):
             return
         try:
             event = stored.event()

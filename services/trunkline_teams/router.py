@@ -3,6 +3,7 @@
 Pure but for what it remembers. The same inputs in the same order give the same derivers.
 """
 
+import re
 from collections import defaultdict
 from typing import Final
 
@@ -32,7 +33,12 @@ HEARD: Final = frozenset(
         MessageAssistant,
     )
 )
-"""The types of facts that can be about a team; all others need not even be decoded."""
+"""The types of facts that can be about a team."""
+
+_OF_MEMBERS: Final = frozenset(kind.TYPE for kind in (ToolCompleted, TurnStarted, TurnCompleted, MessageAssistant))
+"""Of these, what means nothing in a session that has neither members nor open calls of team tools."""
+_TEAM_CALL: Final = re.compile(rb'"name":"(?:Agent|SendMessage|Task|Team)')
+_LETTER: Final = b"<teammate-message"
 
 MAX_EARLY: Final = 1000
 """Observations kept of native sessions that no session on the bus is known to run; the oldest go first."""
@@ -47,6 +53,19 @@ class Router:
         self._leads: dict[str, str] = {}
         """Leads by their members' own sessions."""
         self._early: dict[int, tuple[str, Observation]] = {}
+
+    def wants(self, session: str, type: str | None, raw: bytes) -> bool:
+        """Whether a fact may mean something. Of a session without a team hardly any does, and none other has to be decoded."""
+        if type not in HEARD:
+            return False
+        deriver = self.derivers.get(session)
+        if session in self._leads or (deriver is not None and (deriver.calls or deriver.mates)):
+            return True
+        if type == ToolStarted.TYPE:
+            return _TEAM_CALL.search(raw) is not None
+        if type == MessageUser.TYPE:
+            return _LETTER in raw
+        return type not in _OF_MEMBERS
 
     def event(self, event: Event, sequence: int) -> list[tuple[str, Heard]]:
         """What a fact means, for each lead that it is about."""

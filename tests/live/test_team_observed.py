@@ -15,6 +15,8 @@ from tests.live.test_hand_over import CASES, product_with
 from trunkline_adapters.claude import hooks
 from trunkline_agentkit.hooks import HookEndpoint
 from trunkline_bus.connection import Bus, BusSettings
+from trunkline_bus.reader import read
+from trunkline_fold.team import TeamsState, fold_teams, initial_teams
 from trunkline_testkit import eventually
 from trunkline_testkit.agents import require
 from trunkline_testkit.model_api import ScriptedApi
@@ -44,6 +46,13 @@ class Watcher:
         info = await self._bus.js.stream_info(subjects.OBSERVED)
         messages = [await self._bus.js.get_msg(subjects.OBSERVED, n) for n in range(1, info.state.last_seq + 1)]
         return [decode_observation(message.data or b"") for message in messages]
+
+    async def folded(self, session: str) -> TeamsState:
+        """The session's team events, folded from zero."""
+        board = initial_teams(session)
+        for stored in await read(self._bus, subjects.EVENTS, [subjects.event(session, "team")]):
+            board = fold_teams(board, stored.event(), stored.sequence)
+        return board
 
     async def until(self, found: Callable[[list[Observation]], object]) -> list[Observation]:
         async def check() -> list[Observation]:
@@ -115,10 +124,22 @@ async def test_a_team_in_a_terminal(
             seen = await watcher.until(done)
             assert {one.session for one in seen} == {session}
             check_what_was_seen(seen)
+            name = [one.data.team for one in seen if isinstance(one.data, TeamSeen)][-1]
+            before = await a_member_leaves(client, session, name)
             # The screen shows the dialog, in a hook it is told of: the hook opens no ask of its own.
             assert {e["data"]["name"] for e in client.events("permission.requested", session)} == {"approval"}
             await client.call("session.close", session=session)
             await client.wait("session.closed", session=session, within=PATIENCE)
+            # Today's teams have no end of their own: they end with their lead, which takes its files away.
+            ended = await on_the_board(client, name, lambda team: team["ended"] is not None)
+            assert {part: ended[part] for part in ("tasks", "answered", "requests")} == {
+                part: before[part] for part in ("tasks", "answered", "requests")
+            }
+            assert [(one["name"], one["status"]) for one in ended["members"]] == [("alpha", "shutdown")]
+            again = await watcher.folded(session)
+            assert {one.id: one.status for one in again.teams[name].tasks.values()} == {"1": "in_progress"}
+            assert [(one["id"], one["status"]) for one in ended["tasks"]] == [("1", "in_progress")]
+            assert (again.teams[name].ended, again.teams[name].updated) == (ended["ended"], ended["updated"])
         code, out, err = await product.cli("verify", session)
         assert code == 0, f"{out}\n{err}"
         code, out, err = await product.cli("hooks", "uninstall", "claude")
@@ -144,6 +165,31 @@ async def a_team_at_work(client: Client, session: str, project: Path) -> None:
     assert "touch by-alpha" in str(asked["data"]["input"])
     await client.call("ask.answer", ask=asked["data"]["ask"], behaviour="allow")
     await eventually((project / "by-alpha").exists, PATIENCE)
+
+
+async def on_the_board(client: Client, name: str, found: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    """The team as the gateway shows it, once `found` finds in it what it looks for."""
+
+    async def check() -> dict[str, Any] | None:
+        team = await client.call("team.get", team=name)
+        return team if found(team) else None
+
+    return await eventually(check, PATIENCE)
+
+
+async def a_member_leaves(client: Client, session: str, name: str) -> dict[str, Any]:
+    """The whole handshake: asked to shut down, the member agrees, and is off the lead's list."""
+    team = await on_the_board(client, name, lambda team: [one["status"] for one in team["members"]] == ["idle"])
+    assert [(one["id"], one["status"], one["owner"]) for one in team["tasks"]] == [("1", "in_progress", "alpha")]
+    assert (team["requests"], team["asks"], team["ended"]) == ([], [], None)
+    request = {"type": "shutdown_request", "reason": "thanks SCENARIO=leave now"}
+    text = calling("SendMessage", to="alpha", summary="leave", message=request)
+    await client.call("session.prompt", session=session, text=text, within=PATIENCE)
+    team = await on_the_board(client, name, lambda team: [one["status"] for one in team["members"]] == ["shutdown"])
+    shut = [(one["kind"], one["member"], one["approve"]) for one in team["answered"] if one["kind"] == "shutdown"]
+    assert shut == [("shutdown", "alpha", True)]
+    assert team["requests"] == []
+    return team
 
 
 def check_what_was_seen(seen: list[Observation]) -> None:

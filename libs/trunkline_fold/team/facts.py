@@ -30,6 +30,8 @@ def listen(ear: Ear, event: Event) -> None:
     match event.data:
         case SessionInitialized() as data if own:
             deriver.native_session = deriver.native_session or data.native_session
+            # A new process: what it tells of under an old name is its own.
+            deriver.ended.clear()
         case SessionCreated() as data if not own:
             _joins(ear, event.session, data)
             return
@@ -128,7 +130,7 @@ def _turn_over(ear: Ear, event: Event, data: TurnCompleted, mate: Mate | None) -
 
 
 def _closed(ear: Ear, session: str, mate: Mate | None) -> None:
-    """Nothing more comes from a closed session: its calls are over, and who lives in its process is."""
+    """Nothing more comes from a closed session: its calls are over, who lives in its process is, and a team of such alone."""
     deriver = ear.deriver
     for call in [one for one in deriver.calls.values() if one.session == session]:
         del deriver.calls[call.item]
@@ -138,6 +140,8 @@ def _closed(ear: Ear, session: str, mate: Mate | None) -> None:
         for one in list(deriver.mates.values()):
             if one.session is None:
                 ear.status(one, "shutdown")
+        if deriver.team is not None and all(one.status == "shutdown" for one in deriver.mates.values()):
+            ear.end_team(deriver.team)
 
 
 def _task(ear: Ear, data: TaskUpdated) -> None:

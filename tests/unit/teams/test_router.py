@@ -1,13 +1,16 @@
 """Which lead an input is about."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from tests.bench.teams import life
 from tests.unit.teams.playing import HOST, NATIVE
 
+from trunkline_fold.team import encode_deriver
 from trunkline_teams import router as module
 from trunkline_teams.router import Router, by_lead
-from trunkline_wire import Data, Event, make_event
-from trunkline_wire.blocks import TextBlock
+from trunkline_wire import Data, Event, decode_event, encode, make_event
+from trunkline_wire.blocks import TextBlock, Usage
 from trunkline_wire.observed import Observation, TeamSeen, make_observation
 from trunkline_wire.session import (
     Capabilities,
@@ -17,7 +20,14 @@ from trunkline_wire.session import (
     SessionInitialized,
     SessionOptions,
 )
-from trunkline_wire.turn import ToolCompleted, ToolStarted
+from trunkline_wire.turn import (
+    MessageAssistant,
+    MessageUser,
+    ToolCompleted,
+    ToolStarted,
+    TurnCompleted,
+    TurnStarted,
+)
 
 LEAD, MEMBER = "ses_" + "1" * 32, "ses_" + "2" * 32
 TIME = "2026-11-27T21:20:10.000000Z"
@@ -100,3 +110,42 @@ def test_a_session_without_a_team_is_forgotten_when_it_closes() -> None:
     assert list(log.router.derivers) == [LEAD]
     log.fact(SessionErased(by="ann"))
     assert log.router.derivers == {}
+
+
+def test_what_need_not_be_decoded_means_nothing() -> None:
+    """A log of a session with a team and one without, heard whole and heard only where it is wanted."""
+    log, other = Log(), "ses_" + "3" * 32
+    chosen, wanted, heard = Router(), list[str](), list[set[str]]()
+
+    def facts() -> Iterator[tuple[Data, str, dict[str, Any]]]:
+        for session in (LEAD, other):
+            yield SessionInitialized(capabilities=Capabilities(), native_session=session), session, {}
+            for data, item, lane in life(3) if session == LEAD else plain():
+                yield data, session, {"item": item, "lane": lane}
+            said = '<teammate-message teammate_id="m1">\nhello\n</teammate-message>'
+            yield MessageUser(content=[TextBlock(text=said if session == LEAD else "hello")]), session, {}
+            yield TurnCompleted(outcome="success"), session, {"turn": "tur_1"}
+            yield SessionClosed(reason="closed"), session, {}
+
+    for sequence, (data, session, about) in enumerate(facts(), 1):
+        event = make_event(data, session=session, time=TIME, **about)
+        heard.append(set(by_lead(log.router.event(event, sequence))))
+        if chosen.wants(session, event.type, encode(event)):
+            wanted.append(session)
+            assert set(by_lead(chosen.event(decode_event(encode(event)), sequence))) == heard[-1]
+        else:
+            assert heard[-1] == set()
+    assert sum(map(bool, heard)) > 20
+    assert wanted.count(other) == 2, "its beginning and its end"
+    assert {id: encode_deriver(one) for id, one in chosen.derivers.items()} == {
+        id: encode_deriver(one) for id, one in log.router.derivers.items()
+    }
+
+
+def plain() -> Iterator[tuple[Data, str | None, str | None]]:
+    """A turn without a team."""
+    item = "itm_" + "e" * 32
+    yield TurnStarted(number=1), None, None
+    yield ToolStarted(name="Bash", input={"command": "make Task"}), item, None
+    yield ToolCompleted(status="completed", content=[]), item, None
+    yield MessageAssistant(content=[TextBlock(text="done")], usage=Usage(input=1)), item, None

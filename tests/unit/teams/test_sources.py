@@ -152,6 +152,22 @@ def test_a_team_that_is_made_anew_under_its_name_is_another() -> None:
     assert [kind for kind, _ in told(playing.observe(seen))] == ["created", "member_joined"]
 
 
+def test_a_team_ends_with_its_lead_unless_a_member_lives_on() -> None:
+    playing = interactive()
+    playing.fact(SessionClosed(reason="ended"))
+    assert kinds(playing)[-2:] == ["member_shutdown", "deleted"]
+    assert playing.observe(CONFIG) == [], "its files are left behind"
+    # Taken up again, the lead has the team that its files tell of.
+    playing.begun()
+    assert [kind for kind, _ in told(playing.observe(CONFIG))] == ["created", "member_joined"]
+    joined = {"command": ["claude", "--agent-name", "alpha", "--team-name", TEAM]}
+    created = SessionCreated(adapter="c", cwd="/", host="h", workspace="w", options=SessionOptions(native=joined))
+    playing.fact(created, session="ses_" + "c" * 32)
+    playing.fact(SessionClosed(reason="ended"))
+    assert playing.team().ended is None
+    assert playing.team().members["alpha"].status == "active"
+
+
 def test_a_member_that_is_spawned_again_goes_on_counting() -> None:
     playing = interactive()
     playing.observe(ActivitySeen(agent_id="aalpha-1", name="alpha", messages=1, usage=Usage(input=100)))
