@@ -36,7 +36,11 @@ def led() -> Iterator[tuple[Data, str | None]]:
 async def prepare(bus: Bus) -> int:
     """Store the facts; returns how many there are of sessions with a team."""
     lives = iter([*[led] * TEAMS, *[projecting.session_events] * ORDINARY])
-    await projecting.store(bus, TEAMS + ORDINARY, lambda: next(lives)())
+
+    def following() -> Iterator[tuple[Data, str | None]]:
+        return next(lives)()
+
+    await projecting.store(bus, TEAMS + ORDINARY, following)
     return TEAMS * sum(1 for _ in led())
 
 
@@ -70,12 +74,12 @@ async def measure(bus: Bus, plain: Client, told: int, setting: str) -> list[Figu
     figures = [
         Figure(
             name=f"team service, start behind {everything:,} events, {TEAMS} teams of {MEMBERS} ({setting})",
-            unit="s",
-            value=again.wall,
-            limit=bare.wall,
+            unit="us/event",
+            value=again.cpu / everything * 1e6,
+            limit=bare.cpu / everything * 1e6,
             limit_name="a bare pull that decodes each",
             goal=4,
-            note=f"CPU {again.cpu / everything * 1e6:.1f} us an event; {memory / 1024:.0f} KB a team and its share of the reading",
+            note=f"of CPU; {again.wall:.1f} against {bare.wall:.1f} s; {memory / 1024:.0f} KB a team and its share of the reading",
         )
     ]
     if written:
