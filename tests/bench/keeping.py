@@ -40,7 +40,12 @@ async def prepare(bus: Bus) -> int:
     def following() -> Iterator[tuple[Data, str | None]]:
         return next(lives)()
 
-    await projecting.store(bus, TEAMS + ORDINARY, following)
+    count = await projecting.store(bus, TEAMS + ORDINARY, following)
+
+    async def stored() -> bool:
+        return await direct.end(bus, subjects.EVENTS) >= count
+
+    await eventually(stored, WITHIN_S)
     return TEAMS * sum(1 for _ in led())
 
 
