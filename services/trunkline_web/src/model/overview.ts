@@ -1,45 +1,6 @@
 /** What `overview.get` tells, and how a page reads it. */
 
-export interface Spent {
-  sessions: number;
-  turns: number;
-  input: number;
-  output: number;
-  cost_usd: number;
-}
-
-export interface Projection {
-  name: string;
-  version: number;
-  position: number;
-  behind: number;
-  frozen: number;
-}
-
-export interface WorkerTold {
-  worker: string;
-  host: string;
-  hostname?: string | null;
-  version?: string | null;
-  started: number;
-  sessions: number;
-  busy: number;
-  agents: { name: string; version?: string | null; error?: string | null }[];
-}
-
-export interface Overview {
-  version: string;
-  host: string;
-  sessions: { total: number; by_status: Record<string, number> };
-  asks: { open: number; sessions: number; oldest: { session: string; time: string } | null };
-  events: { position: number; per_s: number; last: number[] };
-  spent: { total: Spent; by_agent: (Spent & { agent: string })[]; by_workspace: (Spent & { workspace: string; cwd: string })[] };
-  unknown: { total: number; by_agent: { agent: string; version: string; messages: number }[] };
-  log: { last: number; messages: number; fill: number };
-  projections: Projection[];
-  workers: WorkerTold[];
-  dashboards: Record<string, string>;
-}
+export type { Glance as Overview, Spend } from "trunkline-client";
 
 type Tone = "ask" | "busy" | "bad" | "rest";
 

@@ -1,81 +1,14 @@
 /** A team's board as the gateway tells it, and how a page groups it. Nothing is folded here. */
 
+import type { BoardMessage, BoardTask, TeamMember, TeamNow, TeamRequest, TeamSummary } from "trunkline-client";
 import type { AskRecord, Usage } from "../client/protocol";
 
-export interface Member {
-  name: string;
-  status: "active" | "idle" | "shutdown";
-  joined: string;
-  updated: string;
-  kind?: "teammate" | "subagent";
-  type?: string;
-  model?: string;
-  session?: string;
-  lane?: string;
-  usage?: Usage;
-}
-
-export interface Task {
-  id: string;
-  status: "pending" | "in_progress" | "completed";
-  created: string;
-  updated: string;
-  subject?: string;
-  description?: string;
-  owner?: string;
-  active_form?: string;
-  blocks?: string[];
-  blocked_by?: string[];
-  by?: string;
-}
-
-export interface Message {
-  event: string;
-  time: string;
-  from: string;
-  to?: string;
-  summary?: string;
-  content?: string;
-}
-
-/** What a member waits for: an answer of the lead, not of people. `approve` absent: it is open. */
-export interface TeamRequest {
-  request: string;
-  kind: "shutdown" | "plan" | "permission";
-  member: string;
-  asked?: string;
-  reason?: string;
-  plan?: string;
-  tool?: string;
-  input?: unknown;
-  approve?: boolean;
-  answered?: string;
-  feedback?: string;
-}
-
-export interface TeamSummary {
-  id: string;
-  team: string;
-  lead: string;
-  sessions: string[];
-  description?: string | null;
-  created: string;
-  updated: string;
-  ended?: string | null;
-  members: Record<string, Member["status"]>;
-  tasks: Record<string, number>;
-  open_requests: number;
-  open_asks: number;
-  usage: Usage;
-}
-
-export interface Team extends Omit<TeamSummary, "members" | "tasks"> {
-  members: Member[];
-  tasks: Task[];
-  requests: TeamRequest[];
-  answered: TeamRequest[];
-  rest: Record<string, number>;
-}
+export type { TeamRequest, TeamSummary };
+export type Message = BoardMessage;
+/** The gateway always tells the status of both. */
+export type Member = TeamMember & { status: NonNullable<TeamMember["status"]> };
+export type Task = BoardTask & { status: NonNullable<BoardTask["status"]> };
+export type Team = Omit<TeamNow, "members" | "tasks"> & { members: Member[]; tasks: Task[] };
 
 export type Column = "ready" | "blocked" | "in_progress" | "completed";
 export const COLUMNS: Record<Column, string> = {
@@ -128,7 +61,7 @@ export interface Thread {
 export function threadsOf(messages: Message[]): Thread[] {
   const threads = new Map<string, Thread>();
   for (const one of messages) {
-    const who = one.to === undefined ? [one.from] : [one.from, one.to].sort();
+    const who = one.to ? [one.from, one.to].sort() : [one.from];
     const key = JSON.stringify(who);
     const known = threads.get(key);
     if (known === undefined) threads.set(key, { key, who, messages: [one] });
@@ -152,8 +85,7 @@ export const currentTask = (member: Member, tasks: Task[]): Task | undefined =>
 export function askerOf(ask: Pick<AskRecord, "session" | "lane">, team: Pick<Team, "lead" | "members">): string {
   const found = team.members.find(
     (member) =>
-      (member.session !== undefined && member.session === ask.session) ||
-      (ask.session === team.lead && member.lane !== undefined && member.lane === ask.lane),
+      member.session === ask.session || (ask.session === team.lead && member.lane && member.lane === ask.lane),
   );
   return found?.name ?? "lead";
 }

@@ -2,7 +2,7 @@ import { createSignal, For, onCleanup, Show } from "solid-js";
 import { createStore, reconcile } from "solid-js/store";
 import { isClosed } from "../client/connection";
 import { ago, count, money, shortPath, visible } from "../model/format";
-import { kindsOf, linksOf, sparkline, type Overview as Told, type Spent } from "../model/overview";
+import { kindsOf, linksOf, sparkline, type Overview as Told, type Spend } from "../model/overview";
 import { connection, hello, link, may, world } from "../store/world";
 import "../style/overview.css";
 
@@ -227,7 +227,7 @@ function Shown(props: { told: Told; clock: number }) {
   );
 }
 
-function Spending(props: { title: string; id: string; rows: { name: string; href?: string; row: Spent }[] }) {
+function Spending(props: { title: string; id: string; rows: { name: string; href?: string; row: Spend }[] }) {
   const most = () => Math.max(...props.rows.map(({ row }) => row.cost_usd), 0);
   return (
     <section aria-labelledby={props.id}>

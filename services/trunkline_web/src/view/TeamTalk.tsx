@@ -90,7 +90,7 @@ export function Requests(props: { team: Team }) {
 }
 
 function OneRequest(props: { one: TeamRequest }) {
-  const outcome = () => (props.one.approve === undefined ? "open" : props.one.approve ? "approved" : "refused");
+  const outcome = () => (props.one.approve == null ? "open" : props.one.approve ? "approved" : "refused");
   return (
     <li class="request" data-outcome={outcome()}>
       <p class="from">
