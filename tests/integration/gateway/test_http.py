@@ -129,10 +129,13 @@ async def test_a_built_app_is_one_page_for_its_paths_and_files_that_may_be_kept(
     (app / "assets" / "index-1a.js").write_text("export {};")
     (app / "assets" / "index-1a.js.gz").write_bytes(gzip.compress(b"export {};"))
     (app / "app.webmanifest").write_text("{}")
+    (app / "sw.js").write_text("")
+    (app / "icon-192.png").write_bytes(b"png")
     (tmp_path / "secret.txt").write_text("secret")
     await rig.restart_gateway(app=app)
     async with aiohttp.ClientSession(base_url=rig.running.url) as http:
-        for path in ("/", "/sign-in", "/asks", "/new", "/session/ses_1", "/terminal/ses_1", "/workspace/ws_1"):
+        pages = ("/", "/sign-in", "/asks", "/new", "/overview")
+        for path in (*pages, "/session/ses_1", "/terminal/ses_1", "/workspace/ws_1", "/team/ses_1/lab%2F2"):
             async with http.get(path) as answer:
                 assert (await answer.text(), answer.content_type) == ("<title>built</title>", "text/html")
                 assert answer.headers["Cache-Control"] == "no-store"
@@ -142,8 +145,12 @@ async def test_a_built_app_is_one_page_for_its_paths_and_files_that_may_be_kept(
             assert answer.headers["Content-Encoding"] == "gzip"
             assert "immutable" in answer.headers["Cache-Control"]
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        async with http.get("/app.webmanifest") as answer:
-            assert answer.content_type == "application/manifest+json"
+        for path, media_type in (("app.webmanifest", "application/manifest+json"), ("icon-192.png", "image/png")):
+            async with http.get(f"/{path}") as answer:
+                assert answer.content_type == media_type
+        async with http.get("/sw.js") as answer:
+            # kept, a browser would go on with an older build's
+            assert (answer.content_type, answer.headers["Cache-Control"]) == ("text/javascript", "no-store")
         for path in ("/assets/..%2f..%2fsecret.txt", "/assets/%2e%2e", "/assets/none.js", "/assets/.built"):
             async with http.get(URL(path, encoded=True)) as answer:
                 assert answer.status == 404
