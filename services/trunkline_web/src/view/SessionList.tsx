@@ -37,7 +37,7 @@ export function fits(state: SessionState, search: string): boolean {
 type Filter = "open" | "waiting" | "running" | "trouble" | "all";
 const FILTERS: Record<Filter, string> = {
   open: "Open",
-  waiting: "Waiting for you",
+  waiting: "Waiting",
   running: "Running",
   trouble: "Failed or stalled",
   all: "All",
