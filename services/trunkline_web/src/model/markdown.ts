@@ -4,88 +4,41 @@
  */
 
 import DOMPurify from "dompurify";
-import hljs from "highlight.js/lib/core";
-import bash from "highlight.js/lib/languages/bash";
-import c from "highlight.js/lib/languages/c";
-import cpp from "highlight.js/lib/languages/cpp";
-import css from "highlight.js/lib/languages/css";
-import diff from "highlight.js/lib/languages/diff";
-import go from "highlight.js/lib/languages/go";
-import java from "highlight.js/lib/languages/java";
-import javascript from "highlight.js/lib/languages/javascript";
-import json from "highlight.js/lib/languages/json";
-import markdown from "highlight.js/lib/languages/markdown";
-import python from "highlight.js/lib/languages/python";
-import ruby from "highlight.js/lib/languages/ruby";
-import rust from "highlight.js/lib/languages/rust";
-import sql from "highlight.js/lib/languages/sql";
-import typescript from "highlight.js/lib/languages/typescript";
-import xml from "highlight.js/lib/languages/xml";
-import yaml from "highlight.js/lib/languages/yaml";
-import { Marked, type Token } from "marked";
-import { unturned } from "./format";
+import { parse, type Parsed } from "./parsing";
 
-const LANGUAGES = { bash, c, cpp, css, diff, go, java, javascript, json, markdown, python, ruby, rust, sql, typescript, xml, yaml };
-for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
-
-const MOST_HIGHLIGHTED = 20_000;
 const TAGS = [
   ...["a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"],
   ...["span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"],
 ];
 
-const escaped = (text: string): string =>
-  text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
-
-const marked = new Marked({ gfm: true, breaks: false, async: false });
-marked.use({
-  renderer: {
-    html: ({ text }) => escaped(text),
-    image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`,
-    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
-    code: ({ text, lang }) => `<pre><code class="hljs">${highlighted(text, lang)}</code></pre>`,
-  },
-});
-
-/** Code with its words marked; what is long or of no known language stays plain. */
-export function highlighted(text: string, language: string | undefined): string {
-  const name = language?.trim().split(/\s/, 1)[0] ?? "";
-  if (text.length > MOST_HIGHLIGHTED || hljs.getLanguage(name) === undefined) return escaped(text);
-  return hljs.highlight(text, { language: name, ignoreIllegals: true }).value;
-}
-
-/** The language of a file, by its name. */
-export function languageOf(path: string): string | undefined {
-  const ending = path.split(".").pop() ?? "";
-  return hljs.getLanguage(ending) === undefined ? undefined : ending;
-}
-
 /** A text in an element: drawn again with more to it, only the blocks that changed are made anew. */
 export class Drawing {
-  private blocks: { raw: string; nodes: ChildNode[] }[] = [];
-  private links = "";
+  private parsed: Parsed = { links: "", blocks: [] };
+  private readonly nodes: ChildNode[][] = [];
 
   constructor(private readonly place: HTMLElement) {}
 
   draw(text: string): void {
-    const tokens = marked.lexer(unturned(text));
-    const links = JSON.stringify(tokens.links);
-    // a link may be named anywhere before it is told where it leads
-    let same = links === this.links ? this.blocks.findIndex(({ raw }, at) => raw !== tokens[at]?.raw) : 0;
-    if (same < 0) same = this.blocks.length;
-    this.links = links;
-    for (const { nodes } of this.blocks.splice(same)) for (const node of nodes) node.remove();
-    for (const token of tokens.slice(same)) {
-      const fragment = safe(token);
-      this.blocks.push({ raw: token.raw, nodes: [...fragment.childNodes] });
+    this.put(parse(text, this.parsed));
+  }
+
+  put(parsed: Parsed): void {
+    const drawn = this.parsed.blocks;
+    let same = 0;
+    while (same < drawn.length && drawn[same]?.html === parsed.blocks[same]?.html) same++;
+    for (const nodes of this.nodes.splice(same)) for (const node of nodes) node.remove();
+    for (const { html } of parsed.blocks.slice(same)) {
+      const fragment = safe(html);
+      this.nodes.push([...fragment.childNodes]);
       this.place.append(fragment);
     }
+    this.parsed = parsed;
   }
 }
 
 /** Safe HTML, as nodes: what was checked is what is shown. */
-function safe(token: Token): DocumentFragment {
-  const fragment = DOMPurify.sanitize(marked.parser([token]), {
+function safe(html: string): DocumentFragment {
+  const fragment = DOMPurify.sanitize(html, {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ["href", "class", "align", "start"],
     ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
@@ -96,4 +49,45 @@ function safe(token: Token): DocumentFragment {
     link.rel = "noopener noreferrer";
   }
   return fragment;
+}
+
+const LIGHT = 20_000;
+const MARKS = 400;
+const LIMIT_MS = 3_000;
+
+/** Whether a text is parsed in a few milliseconds, whatever it is made of: marks that open and close cost the most. */
+export function isLight(text: string): boolean {
+  if (text.length > LIGHT) return false;
+  let marks = 0;
+  for (const _ of text.matchAll(/[*_~]+/g)) if (++marks > MARKS) return false;
+  return true;
+}
+
+let queue: Promise<unknown> = Promise.resolve();
+let worker: Worker | undefined;
+
+/** A text parsed beside the page, one after the other. Rejects where that takes too long. */
+export function parseApart(text: string): Promise<Parsed> {
+  const next = queue.then(() => inWorker(text));
+  queue = next.catch(() => undefined);
+  return next;
+}
+
+function inWorker(text: string): Promise<Parsed> {
+  return new Promise((resolve, reject) => {
+    const mine = (worker ??= new Worker(new URL("./parser.worker.ts", import.meta.url), { type: "module" }));
+    const give = (error: unknown): void => {
+      clearTimeout(timer);
+      mine.terminate();
+      worker = undefined;
+      reject(error);
+    };
+    const timer = setTimeout(() => give(new Error("it takes too long")), LIMIT_MS);
+    mine.onerror = (event) => give(new Error(event.message));
+    mine.onmessage = ({ data }: MessageEvent<Parsed>) => {
+      clearTimeout(timer);
+      resolve(data);
+    };
+    mine.postMessage(text);
+  });
 }

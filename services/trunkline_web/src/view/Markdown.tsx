@@ -21,35 +21,44 @@ function Drawn(props: { text: string }) {
   let drawing: Drawing | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let wait = 0;
-  /** It goes deeper than the parser does. */
-  let deep = false;
+  let busy = false;
 
-  function draw(): void {
+  async function draw(): Promise<void> {
     timer = undefined;
     const loaded = markdown();
+    const { text } = props;
     if (place === undefined) return;
-    if (loaded === undefined || deep) {
-      place.textContent = props.text;
+    if (loaded === undefined) {
+      place.textContent = text;
       return;
     }
-    if (drawing === undefined) {
-      place.replaceChildren();
-      drawing = new loaded.Drawing(place);
-    }
     const begun = performance.now();
+    const light = loaded.isLight(text);
+    if (!light && drawing === undefined) place.textContent = text;
+    busy = true;
     try {
-      drawing.draw(props.text);
+      const apart = light ? undefined : await loaded.parseApart(text);
+      if (drawing === undefined) {
+        place.replaceChildren();
+        drawing = new loaded.Drawing(place);
+      }
+      if (apart === undefined) drawing.draw(text);
+      else drawing.put(apart);
     } catch {
-      place.textContent = props.text;
-      deep = true;
+      // nested too deeply, or made to take long: it is shown as it is
+      drawing = undefined;
+      place.textContent = text;
     }
+    busy = false;
     wait = SHARE * (performance.now() - begun);
+    if (props.text !== text) timer ??= setTimeout(draw, wait);
   }
 
   createEffect(() => {
     props.text;
     markdown();
-    if (drawing === undefined) draw();
+    if (busy) return;
+    if (wait === 0) void draw();
     else timer ??= setTimeout(draw, wait);
   });
   onCleanup(() => clearTimeout(timer));
