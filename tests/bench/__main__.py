@@ -12,6 +12,7 @@ from nats.aio.client import Client
 from rich.console import Console
 from tests.bench import (
     appends,
+    browsing,
     crowd,
     fanout,
     histories,
@@ -82,6 +83,7 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "team-service": lambda: on_both(keeping.prepare, keeping.measure),
     "histories": lambda: once(histories.measure),
     "lengthy": lambda: once(lengthy.measure),
+    "browser": lambda: once(browsing.measure),
     "crowd": lambda: once(crowd.measure),
     "scale": lambda: once(scale.measure),
 }

@@ -84,6 +84,8 @@ class Lengthy:
     def __init__(self, running: Gateway, home: Path, servers: list[int], size: int, long: str, short: str) -> None:
         self.bytes = size
         self.long, self.short = long, short
+        self.bus = running.bus
+        self.url, self.token = running.url, running.token
         self._running = running
         self._home = home
         self._servers = servers

@@ -1,6 +1,7 @@
 """A real Chromium at the running product: the app as people have it, on a wide screen and on a phone."""
 
 import contextlib
+import json
 import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -112,3 +113,10 @@ async def screen(
     await page.goto(address.replace(product.state["gateway"], made.url))
     await page.locator(".connection[data-state=open]").first.wait_for(state="attached")
     return made
+
+
+async def with_token(browser: Browser, url: str, token: str, *, phone: bool = False, script: str = "") -> Screen:
+    """A new browser profile whose tab has a token. `script` runs in each page before anything of the page does."""
+    context = await browser.new_context(viewport=PHONE if phone else WIDE, has_touch=phone, is_mobile=phone)
+    await context.add_init_script(f"sessionStorage.setItem('token', {json.dumps(token)});{script}")
+    return Screen(context, await context.new_page(), url)

@@ -19,10 +19,10 @@ export async function done(verb: string, params: object): Promise<unknown> {
   throw new TrunklineError(answer.error?.code ?? "internal", answer.error?.message ?? `${verb} was ${answer.outcome}`);
 }
 
-/** A copy of a session, or of what came before the prompt `at`: its id, once it is there. */
-export async function fork(session: string, at?: string): Promise<string> {
+/** A copy of a session: its id, once it is there. */
+export async function fork(session: string): Promise<string> {
   const made = newSessionId();
-  await done("fork", { session, new: made, ...(at && { at }) });
+  await done("fork", { session, new: made });
   const until = Date.now() + BEGINS_MS;
   for (;;) {
     try {

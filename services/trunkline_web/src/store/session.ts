@@ -6,7 +6,7 @@ import type { Gap, LogEvent, Opened, Presence, SessionState, Snapshot } from "..
 import { isClosed } from "../client/connection";
 import { Memory, type Transcript } from "../model/rows";
 import { apply, attach, attachAsks, empty, fold, type Placed } from "../model/transcript";
-import { connection } from "./world";
+import { connection, straight } from "./world";
 
 const PAGE = 120;
 const REFRESH_MS = 300;
@@ -79,7 +79,7 @@ export function watch(session: string, at?: string): SessionView {
   async function begin(snapshot: Snapshot): Promise<void> {
     const mine = ++begun;
     early = [];
-    if (snapshot.state) setState("now", reconcile(snapshot.state));
+    if (snapshot.state) setState("now", reconcile(straight(snapshot.state)));
     try {
       const page = await connection.call<Page>("session.history", { session, limit: PAGE });
       if (ended || mine !== begun) return;
@@ -161,7 +161,7 @@ export function watch(session: string, at?: string): SessionView {
     timer ??= setTimeout(async () => {
       timer = undefined;
       const found = await connection.call<{ state: SessionState }>("session.get", { session }).catch(() => undefined);
-      if (found && !ended) setState("now", reconcile(found.state));
+      if (found && !ended) setState("now", reconcile(straight(found.state)));
     }, REFRESH_MS);
   }
 

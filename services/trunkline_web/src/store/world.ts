@@ -15,6 +15,7 @@ import type {
   Snapshot,
 } from "../client/protocol";
 import type { Answer } from "../model/answers";
+import { unturned } from "../model/format";
 import type { TeamSummary } from "../model/team";
 
 const RANK: Record<Role, number> = { viewer: 0, participant: 1, approver: 2, owner: 3 };
@@ -149,7 +150,7 @@ function opened({ snapshot }: Opened): void {
 function take(snapshot: Snapshot | undefined): void {
   if (snapshot === undefined) return;
   setWorld({
-    sessions: Object.fromEntries((snapshot.sessions ?? []).map((state) => [state.session, state])),
+    sessions: Object.fromEntries((snapshot.sessions ?? []).map((state) => [state.session, straight(state)])),
     asks: Object.fromEntries(snapshot.asks.map((ask) => [ask.ask, ask])),
     loaded: true,
     total: snapshot.total ?? 0,
@@ -248,9 +249,15 @@ onConnected(() => {
   if (dirty.size > 0) timer ??= setTimeout(() => void refresh(), REFRESH_MS);
 });
 
-function put(state: SessionState): void {
+function put(told: SessionState): void {
+  const state = straight(told);
   if (world.sessions[state.session] === undefined) setWorld("sessions", state.session, state);
   else setWorld("sessions", state.session, reconcile(state));
+}
+
+/** A state whose words turn no writing around, wherever they are shown. */
+export function straight(state: SessionState): SessionState {
+  return { ...state, title: state.title && unturned(state.title), last_text: state.last_text && unturned(state.last_text) };
 }
 
 function putAsks(asks: AskRecord[]): void {

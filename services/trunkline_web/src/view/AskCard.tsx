@@ -2,7 +2,7 @@ import { createMemo, createSignal, createUniqueId, For, Match, Show, Switch } fr
 import type { AskRecord, Requested, Role, SessionState } from "../client/protocol";
 import { TrunklineError } from "trunkline-client";
 import { allow, choose, deny, further, type Answer } from "../model/answers";
-import { visible } from "../model/format";
+import { unturned, visible } from "../model/format";
 import { changesOf, commandOf, pathOf, rulesOf } from "../model/tools";
 import { decide, hello, may } from "../store/world";
 import { Diff } from "./Diff";
@@ -74,8 +74,8 @@ export function AskCard(props: { record: AskRecord; state?: SessionState; link?:
       <Show when={props.state}>
         {(state) => (
           <p class="context">
-            <Show when={props.link} fallback={<b>{state().title}</b>}>
-              <a href={`/session/${state().session}`}>{state().title ?? state().session}</a>
+            <Show when={props.link} fallback={<b>{unturned(state().title ?? "")}</b>}>
+              <a href={`/session/${state().session}`}>{unturned(state().title ?? state().session)}</a>
             </Show>
             <span>{state().agent ?? state().adapter}</span>
             <span class="path">{visible(state().cwd ?? "")}</span>
@@ -141,7 +141,7 @@ function Body(props: { record: AskRecord }) {
       <Show when={asked().reason ?? asked().description}>
         {(words) => (
           <p class="why" dir="auto">
-            {words()}
+            {unturned(words())}
           </p>
         )}
       </Show>

@@ -1,6 +1,6 @@
 import { createEffect, createSignal, For, Show } from "solid-js";
 import type { AskRecord, Requested } from "../client/protocol";
-import { ago } from "../model/format";
+import { ago, visible } from "../model/format";
 import { openAsks, world } from "../store/world";
 import { now } from "./clock";
 import { AskCard } from "./AskCard";
@@ -71,7 +71,7 @@ function Ended(props: { ask: AskRecord }) {
   };
   return (
     <li data-behaviour={props.ask.decision?.behaviour}>
-      <b>{(props.ask.requested as Requested).name ?? props.ask.kind}</b> {how()}
+      <b>{visible((props.ask.requested as Requested).name ?? props.ask.kind)}</b> {how()}
       <a href={`/session/${props.ask.session}`}>{title()}</a>
       <time>{ago(props.ask.time, now())}</time>
     </li>

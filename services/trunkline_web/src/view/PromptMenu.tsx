@@ -1,25 +1,18 @@
 import { Show } from "solid-js";
 import type { SessionState } from "../client/protocol";
 import type { Row } from "../model/rows";
-import { go } from "../route";
-import { done, fork, rewound } from "../store/acts";
+import { done, rewound } from "../store/acts";
 import { may } from "../store/world";
 import { confirmed } from "./Dialog";
 import { Menu, type Act } from "./Menu";
 
-/** What can be done from a prompt on: going on from before it in a copy, putting files back to before it. */
+/** What can be done from a prompt on: putting files back to before it. */
 export function PromptMenu(props: { row: Extract<Row, { kind: "user" }>; state: SessionState }) {
   const session = () => props.state.session;
   const acts = (): Act[] => {
     const able = props.state.capabilities ?? {};
-    const { item, command } = props.row;
-    const from = command ?? item ?? undefined;
+    const { item } = props.row;
     return [
-      {
-        name: "Fork from before this",
-        when: able.fork === true && from !== undefined,
-        act: async () => go(`/session/${await fork(session(), from)}`),
-      },
       {
         name: "Put files back to before this",
         when: able.rewind === true && Boolean(item),

@@ -1,4 +1,5 @@
 import { createUniqueId, For, Show } from "solid-js";
+import { unturned } from "../model/format";
 import { createStore } from "solid-js/store";
 import type { Question, Requested } from "../client/protocol";
 import { answers, deny, type Answer, type Given } from "../model/answers";
@@ -58,9 +59,9 @@ function One(props: {
     <fieldset>
       <legend dir="auto">
         <Show when={props.question.header}>
-          <span class="chip">{props.question.header}</span>
+          <span class="chip">{unturned(props.question.header ?? "")}</span>
         </Show>
-        {props.question.text}
+        {unturned(props.question.text)}
       </legend>
       <For each={props.question.options ?? []}>
         {(option) => (
@@ -72,9 +73,9 @@ function One(props: {
               onChange={(event) => props.pick(props.question, option.label, event.currentTarget.checked)}
             />
             <span dir="auto">
-              {option.label}
+              {unturned(option.label)}
               <Show when={option.description}>
-                <small>{option.description}</small>
+                <small>{unturned(option.description ?? "")}</small>
               </Show>
             </span>
           </label>

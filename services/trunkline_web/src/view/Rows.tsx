@@ -99,7 +99,7 @@ function Assistant(props: { row: Of<"assistant"> }) {
       <Show when={props.row.error}>
         {(error) => (
           <p class="notice" data-level="error">
-            {error().message}
+            {unturned(error().message)}
           </p>
         )}
       </Show>
@@ -147,7 +147,7 @@ function Plan(props: { row: Of<"plan"> }) {
               <span role="img" aria-label={MARK_WORDS[entry.status ?? "pending"] ?? entry.status}>
                 {MARKS[entry.status ?? "pending"] ?? "☐"}
               </span>
-              <span dir="auto">{entry.content}</span>
+              <span dir="auto">{unturned(entry.content)}</span>
             </li>
           )}
         </For>
@@ -180,7 +180,7 @@ function Turn(props: { row: Of<"turn">; session?: string }) {
   return (
     <div class="row turn" data-outcome={props.row.outcome}>
       <span>{OUTCOMES[props.row.outcome] ?? props.row.outcome}</span>
-      <Show when={props.row.error}>{(error) => <span class="error">{error().message}</span>}</Show>
+      <Show when={props.row.error}>{(error) => <span class="error">{unturned(error().message)}</span>}</Show>
       <Show when={parts()}>
         <span class="usage">{parts()}</span>
       </Show>
@@ -205,7 +205,7 @@ function Asked(props: { row: AskRow }) {
       <b>{visible(what())}</b>
       <span>{how()}</span>
       <Show when={props.row.ended?.message}>
-        <q dir="auto">{props.row.ended?.message}</q>
+        <q dir="auto">{unturned(props.row.ended?.message ?? "")}</q>
       </Show>
     </div>
   );

@@ -1,6 +1,6 @@
 import { createMemo, For, onCleanup, Show } from "solid-js";
 import type { Choice, SessionState } from "../client/protocol";
-import { count, money, shortPath, visible } from "../model/format";
+import { count, money, shortPath, unturned, visible } from "../model/format";
 import { go } from "../route";
 import { watch, type SessionView } from "../store/session";
 import { connection, hello, may, say, world } from "../store/world";
@@ -77,7 +77,7 @@ function Head(props: { state: SessionState; view: SessionView }) {
         <Icon name="back" />
       </a>
       <div class="title">
-        <h1 dir="auto">{state().title ?? "New session"}</h1>
+        <h1 dir="auto">{unturned(state().title ?? "New session")}</h1>
         <p class="meta">
           <Status state={state()} />
           <span class="agent">{state().agent ?? state().adapter}</span>

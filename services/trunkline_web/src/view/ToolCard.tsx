@@ -4,7 +4,7 @@ import { textOf } from "../client/protocol";
 import { MOST, whole } from "../client/blobs";
 import { connection, say } from "../store/world";
 import type { Common, ToolRow } from "../model/rows";
-import { bytes, duration, plain, visible } from "../model/format";
+import { bytes, duration, plain, unturned, visible } from "../model/format";
 import { changesIn, changesOf, commandOf, headOf } from "../model/tools";
 import { Diff } from "./Diff";
 import { Icon, type IconName } from "./Icon";
@@ -52,7 +52,7 @@ export function ToolCard(props: { row: Common & ToolRow }) {
       <Show when={open()}>
         <div class="inside">
           <Show when={row().summary}>
-            <p dir="auto">{row().summary}</p>
+            <p dir="auto">{unturned(row().summary ?? "")}</p>
           </Show>
           <Show when={commandOf(row().input)}>{(line) => <pre class="command">{visible(line())}</pre>}</Show>
           <For each={changes()}>{(change) => <Diff change={change} />}</For>
@@ -67,7 +67,7 @@ export function ToolCard(props: { row: Common & ToolRow }) {
             <p class="hint">exit code {row().exit}</p>
           </Show>
           <Show when={row().reason}>
-            <p class="hint">{row().reason}</p>
+            <p class="hint">{unturned(row().reason ?? "")}</p>
           </Show>
         </div>
       </Show>
