@@ -6,5 +6,5 @@ const CLIENT = join(import.meta.dirname, "../../libs/trunkline_client_ts/src/ind
 // Stores are those of the browser: on a server they watch nothing.
 export default defineConfig({
   resolve: { alias: { "trunkline-client": CLIENT }, conditions: ["browser", "development"] },
-  test: { environment: "node", include: ["tests/**/*.test.ts"], server: { deps: { inline: [/solid-js/] } } },
+  test: { environment: "node", hookTimeout: 60_000, include: ["tests/**/*.test.ts"], server: { deps: { inline: [/solid-js/] } } },
 });
