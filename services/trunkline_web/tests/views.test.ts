@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { Requested } from "../src/client/protocol";
+import type { AskOption, Requested } from "../src/client/protocol";
 import { allow, answers, choose, deny, further } from "../src/model/answers";
 import { ago, bytes, count, money, plain, shortPath, visible } from "../src/model/format";
 import { counted, linesOf } from "../src/model/lines";
-import { changesOf, commandOf, headOf, rulesOf } from "../src/model/tools";
+import { changesOf, commandOf, headOf, rulesBy, rulesOf } from "../src/model/tools";
 
 describe("answers", () => {
   const requested: Requested = {
@@ -51,6 +51,20 @@ describe("tools", () => {
     ]);
     expect(rulesOf([{ strange: 1 }])).toEqual(['{"strange":1}']);
     expect(rulesOf(undefined)).toEqual([]);
+  });
+
+  test("each of several options to allow always writes its own rule, a single one all of them", () => {
+    // as in tests/recordings/claude/02-permission-allow, and as OpenCode asks
+    const rule = { type: "addRules", destination: "localSettings", rules: [{ toolName: "Bash", ruleContent: "touch a" }] };
+    const options = [
+      { id: "yes", name: "Yes", kind: "allow_once" as const },
+      { id: "suggestion:0", name: "the command", kind: "allow_always" as const },
+      { id: "suggestion:1", name: "the mode", kind: "allow_always" as const },
+    ];
+    const several = { ask: "a", options, suggestions: [rule, { type: "setMode", mode: "acceptEdits", destination: "session" }] };
+    expect(options.map((one) => rulesBy(one, several))).toEqual([[], ["Bash(touch a) (localSettings)"], ["mode acceptEdits (session)"]]);
+    const [, single] = options;
+    expect(rulesBy(single as AskOption, { ask: "a", options: options.slice(0, 2), suggestions: ["echo *", "tee *"] })).toEqual(["echo *", "tee *"]);
   });
 
   test("commands and changes of an input", () => {

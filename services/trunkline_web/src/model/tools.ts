@@ -1,6 +1,6 @@
 /** What a call of a tool is about, for a card's head and for an ask. Pure. */
 
-import type { Block } from "../client/protocol";
+import type { AskOption, Block, Requested } from "../client/protocol";
 import { textOf } from "../client/protocol";
 
 export interface Change {
@@ -63,6 +63,14 @@ export function changesIn(content: Block[]): Change[] {
       new: textOf(block.new),
       unified: block.unified === undefined || block.unified === null ? undefined : textOf(block.unified),
     }));
+}
+
+/** The rules that an option of an ask writes: of several to allow always each has one suggestion, a single one has them all. */
+export function rulesBy(option: AskOption, { options = [], suggestions }: Requested): string[] {
+  if (option.kind !== "allow_always") return [];
+  const always = options.filter((one) => one.kind === "allow_always");
+  if (!Array.isArray(suggestions) || suggestions.length !== always.length) return rulesOf(suggestions);
+  return rulesOf([suggestions[always.findIndex((one) => one.id === option.id)]]);
 }
 
 /** The rules that "allow always" proposes, in words, as far as its forms are known; otherwise as JSON. */

@@ -3,7 +3,7 @@ import type { AskRecord, Requested, Role, SessionState } from "../client/protoco
 import { TrunklineError } from "trunkline-client";
 import { allow, choose, deny, further, type Answer } from "../model/answers";
 import { unturned, visible } from "../model/format";
-import { changesOf, commandOf, pathOf, rulesOf } from "../model/tools";
+import { changesOf, commandOf, pathOf, rulesBy } from "../model/tools";
 import { decide, hello, may } from "../store/world";
 import { Diff } from "./Diff";
 import { Icon } from "./Icon";
@@ -171,7 +171,6 @@ function Body(props: { record: AskRecord }) {
 /** "Allow always", with the rule that it makes, and whatever else the agent offers. */
 function Options(props: { record: AskRecord; busy: boolean; answer(given: Answer): void }) {
   const options = () => further(props.record.requested);
-  const rules = () => rulesOf((props.record.requested as Requested).suggestions);
   return (
     <Show when={options().length > 0}>
       <div class="options">
@@ -179,9 +178,9 @@ function Options(props: { record: AskRecord; busy: boolean; answer(given: Answer
           {(option) => (
             <button type="button" class="option" disabled={props.busy} onClick={() => props.answer(choose(option))}>
               <span>{visible(option.name ?? option.id)}</span>
-              <Show when={option.kind === "allow_always" && rules().length > 0}>
+              <Show when={rulesBy(option, props.record.requested).length > 0}>
                 <span class="rule">
-                  writes the rule <For each={rules()}>{(rule) => <code>{visible(rule)}</code>}</For>
+                  adds <For each={rulesBy(option, props.record.requested)}>{(rule) => <code>{visible(rule)}</code>}</For>
                 </span>
               </Show>
             </button>
