@@ -29,10 +29,24 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 def source(types: Iterable[Any]) -> str:
     """The whole module; the same types give the same text."""
+    found = _used(types)
+    return _HEAD + "".join(_class(name, found[name]) for name in sorted(found))
+
+
+def whole(types: Iterable[Any]) -> set[str]:
+    """The names of the structs that are told with all their fields, whatever these are."""
+    return {name for name, kind in _used(types).items() if isinstance(kind, structure.StructType) and _is_whole(kind)}
+
+
+def _used(types: Iterable[Any]) -> dict[str, structure.StructType | structure.TypedDictType]:
     found: dict[str, structure.StructType | structure.TypedDictType] = {}
     for type_ in structure.multi_type_info(list(types)):
         _collect(type_, found)
-    return _HEAD + "".join(_class(name, found[name]) for name in sorted(found))
+    return found
+
+
+def _is_whole(kind: structure.StructType) -> bool:
+    return not kind.cls.__struct_config__.omit_defaults
 
 
 def name_of(type_: Any) -> str:
@@ -78,7 +92,7 @@ def _class(name: str, kind: structure.StructType | structure.TypedDictType) -> s
 
 def _field(kind: structure.StructType | structure.TypedDictType, field: structure.Field) -> str:
     shown = _type(field.type)
-    told = field.required or (isinstance(kind, structure.StructType) and not kind.cls.__struct_config__.omit_defaults)
+    told = field.required or (isinstance(kind, structure.StructType) and _is_whole(kind))
     return shown if told else f"NotRequired[{shown}]"
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from trunkline_fold.asks import Ask
 from trunkline_fold.state import SessionState
+from trunkline_gateway import client_results
 from trunkline_gateway.blocks import OpenBlock
 from trunkline_gateway.client_source import minted
 from trunkline_gateway.methods import ALL
@@ -33,6 +34,9 @@ def document() -> Schema:
     told = refs[2 * len(kinds) : -len(others)]
     subscribe, error, state, block, ask = refs[-len(others) :]
     known["Ask"] = {"title": "Ask", **ask}
+    taken = [field.type for kind in kinds.values() for field in msgspec.structs.fields(kind)]
+    for name in client_results.whole(results) - client_results.whole(taken):
+        known[name]["required"] = sorted(known[name]["properties"])
     known["KnownEvent"] = {"title": "KnownEvent", "oneOf": told}
     known["Snapshot"] = _object("Snapshot", _snapshot(state, block), ["asks", "blocks"])
     properties = {

@@ -5892,7 +5892,7 @@ withdrawn?: (string | null)
 export interface RejectedAnswer {
 answer: string
 code: string
-message?: string
+message: string
 }
 export interface QuestionAsk {
 ask: string
@@ -6032,7 +6032,7 @@ event: KnownEvent
  * Why everything after a cursor can't be given: the holder needs a snapshot.
  */
 export interface Gap {
-details?: {
+details: {
 [k: string]: unknown
 }
 message: string
@@ -6391,119 +6391,119 @@ state: (SessionState | null)
  * Times are RFC 3339 of the events; `sequence` is the stream sequence that the state is folded up to.
  */
 export interface SessionState {
-account?: unknown
-adapter?: (string | null)
-agent?: (string | null)
-agents?: Choice[]
+account: unknown
+adapter: (string | null)
+agent: (string | null)
+agents: Choice[]
 /**
  * Every native session id so far, in order of appearance, the current one among them.
  */
-aliases?: string[]
-archived?: boolean
+aliases: string[]
+archived: boolean
 /**
  * The command that opens the agent's own terminal on the running session.
  */
-attach?: (string | null)
-auth?: (Auth | null)
-capabilities?: (Capabilities | null)
-closed?: (SessionClosed | null)
-cmd_seq?: number
-commands?: Choice[]
-condition?: (("authenticating" | "compacting" | "interrupting" | "retrying" | "stalled" | "starting" | "stopped") | null)
-condition_reason?: (string | null)
-condition_since?: (string | null)
-config_options?: unknown
-context?: Context
-cost_usd?: (number | null)
-counts?: Counts
-created?: (string | null)
-cwd?: (string | null)
-ended_asks?: string[]
-epoch?: number
-erased?: (SessionErased | null)
-forked_at?: (string | null)
-host?: (string | null)
-incarnation?: (string | null)
-initialized?: boolean
-interface?: ("structured" | "terminal")
-last_author?: (("assistant" | "user") | null)
-last_error?: (LastError | null)
-last_text?: (string | null)
-last_turn?: (LastTurn | null)
-mcp_servers?: McpServer[]
-metering?: Metering
-mode?: (string | null)
-model?: (string | null)
-models?: Choice[]
-modes?: Choice[]
-native_session?: (string | null)
-open_asks?: string[]
-open_tools?: {
+attach: (string | null)
+auth: (Auth | null)
+capabilities: (Capabilities | null)
+closed: (SessionClosed | null)
+cmd_seq: number
+commands: Choice[]
+condition: (("authenticating" | "compacting" | "interrupting" | "retrying" | "stalled" | "starting" | "stopped") | null)
+condition_reason: (string | null)
+condition_since: (string | null)
+config_options: unknown
+context: Context
+cost_usd: (number | null)
+counts: Counts
+created: (string | null)
+cwd: (string | null)
+ended_asks: string[]
+epoch: number
+erased: (SessionErased | null)
+forked_at: (string | null)
+host: (string | null)
+incarnation: (string | null)
+initialized: boolean
+interface: ("structured" | "terminal")
+last_author: (("assistant" | "user") | null)
+last_error: (LastError | null)
+last_text: (string | null)
+last_turn: (LastTurn | null)
+mcp_servers: McpServer[]
+metering: Metering
+mode: (string | null)
+model: (string | null)
+models: Choice[]
+modes: Choice[]
+native_session: (string | null)
+open_asks: string[]
+open_tools: {
 [k: string]: OpenTool
 }
-options?: SessionOptions
-parent?: (string | null)
+options: SessionOptions
+parent: (string | null)
 /**
  * Prompts that the agent has and that no turn has begun for: command ids (event ids where there is no command).
  */
-pending?: string[]
-placement?: ("any" | "host")
-plan?: PlanEntry[]
-rate_limits?: unknown
+pending: string[]
+placement: ("any" | "host")
+plan: PlanEntry[]
+rate_limits: unknown
 /**
  * How many entries each capped list has left out, by the list's name; no entry: none.
  */
-rest?: {
+rest: {
 [k: string]: number
 }
-retry?: (Retry | null)
-seq?: number
-sequence?: number
+retry: (Retry | null)
+seq: number
+sequence: number
 session: string
-spawn?: (string | null)
-status?: ("archived" | "authenticating" | "closed" | "compacting" | "degraded" | "idle" | "interrupting" | "retrying" | "running" | "stalled" | "starting" | "stopped" | "waiting")
-status_since?: (string | null)
-suggestion?: (string | null)
-tasks?: TaskState[]
-terminal?: (Terminal | null)
-thinking?: (string | null)
-title?: (string | null)
-tools?: string[]
-turn?: (OpenTurn | null)
-turns?: number
-updated?: (string | null)
-usage?: Usage
-usage_by_model?: {
+spawn: (string | null)
+status: ("archived" | "authenticating" | "closed" | "compacting" | "degraded" | "idle" | "interrupting" | "retrying" | "running" | "stalled" | "starting" | "stopped" | "waiting")
+status_since: (string | null)
+suggestion: (string | null)
+tasks: TaskState[]
+terminal: (Terminal | null)
+thinking: (string | null)
+title: (string | null)
+tools: string[]
+turn: (OpenTurn | null)
+turns: number
+updated: (string | null)
+usage: Usage
+usage_by_model: {
 [k: string]: Usage
 }
-version?: (string | null)
-worker?: (string | null)
-workspace?: (string | null)
+version: (string | null)
+worker: (string | null)
+workspace: (string | null)
 }
 export interface Auth {
 authenticating: boolean
-error?: (string | null)
-methods?: string[]
+error: (string | null)
+methods: string[]
 }
 /**
  * How much of the model's context is used, in tokens.
  */
 export interface Context {
-size?: (number | null)
-used?: (number | null)
+size: (number | null)
+used: (number | null)
 }
 export interface Counts {
-asks?: number
-compactions?: number
-errors?: number
-files?: number
-messages?: number
-native_known?: number
-native_unknown?: number
-prompts?: number
-tools?: number
-tools_failed?: number
-unknown_types?: number
+asks: number
+compactions: number
+errors: number
+files: number
+messages: number
+native_known: number
+native_unknown: number
+prompts: number
+tools: number
+tools_failed: number
+unknown_types: number
 }
 export interface LastError {
 code: string
@@ -6511,16 +6511,16 @@ message: string
 time: string
 }
 export interface LastTurn {
-cause?: (string | null)
+cause: (string | null)
 completed: string
-cost_usd?: (number | null)
-duration_ms?: (number | null)
-error?: (ErrorInfo | null)
+cost_usd: (number | null)
+duration_ms: (number | null)
+error: (ErrorInfo | null)
 id: (string | null)
 number: number
 outcome: ("aborted" | "error" | "interrupted" | "max_budget" | "max_structured_output" | "max_turns" | "refused" | "success")
-started?: (string | null)
-trigger?: ("background" | "other" | "prompt")
+started: (string | null)
+trigger: ("background" | "other" | "prompt")
 }
 /**
  * How the totals come about: `done` is of ended turns, `live` of the messages of the open one that are no longer in
@@ -6559,11 +6559,11 @@ turn?: (string | null)
  * The agent tries a request again: attempt, of how many, and the wait before it in milliseconds, counted from `time`.
  */
 export interface Retry {
-after_ms?: (number | null)
-attempt?: (number | null)
-max_attempts?: (number | null)
-reason?: (string | null)
-time?: (string | null)
+after_ms: (number | null)
+attempt: (number | null)
+max_attempts: (number | null)
+reason: (string | null)
+time: (string | null)
 }
 export interface TaskState {
 background?: (boolean | null)
@@ -6581,17 +6581,17 @@ usage?: unknown
 export interface Terminal {
 columns: number
 rows: number
-title?: (string | null)
+title: (string | null)
 }
 /**
  * `id` is the turn's, `cause` the command or event that started it, `started` a time.
  */
 export interface OpenTurn {
-cause?: (string | null)
+cause: (string | null)
 id: (string | null)
 number: number
 started: string
-trigger?: ("background" | "other" | "prompt")
+trigger: ("background" | "other" | "prompt")
 }
 export interface Forked {
 command: string

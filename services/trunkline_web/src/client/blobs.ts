@@ -15,7 +15,7 @@ export async function whole(line: Line, blob: BlobRef): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let after: string | null | undefined;
   do {
-    const piece: Piece = await line.call<Piece>("blob.get", { sha256: blob.sha256, ...(after && { after }) });
+    const piece: Piece = await line.call("blob.get", { sha256: blob.sha256, ...(after && { after }) });
     pieces.push(Uint8Array.from(atob(piece.data), (sign) => sign.charCodeAt(0)));
     after = piece.next;
   } while (after);

@@ -6,7 +6,17 @@
  * trunkline-client.
  */
 
-import { Connection, ConnectionLostError, passes, Queue, TrunklineError, type Frame } from "trunkline-client";
+import {
+  Connection,
+  ConnectionLostError,
+  passes,
+  Queue,
+  TrunklineError,
+  type Frame,
+  type Method,
+  type Params,
+  type Results,
+} from "trunkline-client";
 import { delayOf } from "./backoff";
 import type { Gap, Hello, LogEvent, Opened, Presence } from "./protocol";
 
@@ -34,6 +44,8 @@ export interface Wanted {
   deltas?: boolean;
   presence?: boolean;
 }
+
+type Given<M extends Method> = {} extends Params[M] ? [params?: Params[M]] : [params: Params[M]];
 
 const CLOSED = "closed";
 /** Until a gateway that can't read the log yet is asked again. */
@@ -87,9 +99,14 @@ export class Line {
   }
 
   /** Calls a method. Rejects with a TrunklineError: the gateway's own, or `closed`. */
-  async call<T>(method: string, params: object = {}): Promise<T> {
+  async call<M extends Method>(method: M, ...[params]: Given<M>): Promise<Results[M]> {
+    return (await this.request(method, params)) as Results[M];
+  }
+
+  /** Calls a method whose name is not known before. Rejects as `call` does. */
+  async request(method: string, params: object = {}): Promise<unknown> {
     try {
-      return (await this.open().call(method, params)) as T;
+      return await this.open().call(method, params);
     } catch (error) {
       throw error instanceof ConnectionLostError ? lost() : error;
     }

@@ -68,6 +68,6 @@ export async function sign(line: Line, answer: Signed): Promise<Signature | unde
   if (globalThis.crypto?.subtle === undefined || !device) return undefined;
   const kept = await keys<Kept | undefined>("readonly", (store) => store.get("device"));
   if (kept === undefined || kept.device !== device) return undefined;
-  const { nonce, time } = await line.call<{ nonce: string; time: string }>("ask.nonce");
+  const { nonce, time } = await line.call("ask.nonce");
   return { device, time, nonce, mac: await answerMac(kept.key, answer, time, nonce) };
 }

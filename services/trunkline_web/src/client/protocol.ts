@@ -11,6 +11,7 @@ import type {
   PermissionRequested,
   PlanProposed,
   QuestionAsked,
+  SessionSetThinkingParams,
   SessionState as State,
   Snapshot as Shot,
 } from "trunkline-client";
@@ -27,6 +28,9 @@ export type {
 } from "trunkline-client";
 
 export type Role = Said["role"];
+
+/** How much a model may think. */
+export type Thinking = SessionSetThinkingParams["level"];
 
 /** A text that may have been moved to the blob store. */
 export type Text = string | BlobRef;

@@ -1,20 +1,14 @@
 /** Acts on a session that have an outcome to wait for. */
 
-import { newCommandId, newSessionId, TrunklineError } from "trunkline-client";
+import { newCommandId, newSessionId, TrunklineError, type CommandSent } from "trunkline-client";
 import { connection } from "./world";
 
 const BEGINS_MS = 30_000;
 const AGAIN_MS = 200;
 
-interface Outcome {
-  outcome: "finished" | "failed" | "rejected";
-  error?: { code: string; message: string } | null;
-  result?: unknown;
-}
-
 /** Sends a command and waits for its outcome; what came of it. Throws where it failed. */
 export async function done(verb: string, params: object): Promise<unknown> {
-  const answer = await connection.call<Outcome>(`session.${verb}`, { ...params, id: newCommandId(), wait: true });
+  const answer = (await connection.request(`session.${verb}`, { ...params, id: newCommandId(), wait: true })) as CommandSent;
   if (answer.outcome === "finished") return answer.result;
   throw new TrunklineError(answer.error?.code ?? "internal", answer.error?.message ?? `${verb} was ${answer.outcome}`);
 }

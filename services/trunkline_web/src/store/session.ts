@@ -81,7 +81,7 @@ export function watch(session: string, at?: string): SessionView {
     early = [];
     if (snapshot.state) setState("now", reconcile(straight(snapshot.state)));
     try {
-      const page = await connection.call<Page>("session.history", { session, limit: PAGE });
+      const page = await connection.call("session.history", { session, limit: PAGE });
       if (ended || mine !== begun) return;
       replace(page, snapshot);
     } catch (error) {
@@ -116,7 +116,7 @@ export function watch(session: string, at?: string): SessionView {
     fetching = true;
     const mine = begun;
     try {
-      const page = await connection.call<Page>("session.history", { session, before: first, limit: PAGE });
+      const page = await connection.call("session.history", { session, before: first, limit: PAGE });
       if (ended || mine !== begun || page.events.length === 0) return;
       first = page.events[0]?.cursor;
       facts = [...page.events.map(({ cursor, event }) => ({ cursor, event: lean(event) })), ...facts];
@@ -140,9 +140,9 @@ export function watch(session: string, at?: string): SessionView {
 
   async function past(cursor: string): Promise<void> {
     try {
-      const next = await connection.call<Page>("session.history", { session, after: cursor, limit: 1 });
+      const next = await connection.call("session.history", { session, after: cursor, limit: 1 });
       const before = next.events[0]?.cursor;
-      const page = await connection.call<Page>("session.history", { session, limit: PAGE, ...(before && { before }) });
+      const page = await connection.call("session.history", { session, limit: PAGE, ...(before && { before }) });
       if (ended) return;
       early = [];
       replace(page);
@@ -160,7 +160,7 @@ export function watch(session: string, at?: string): SessionView {
   function stir(): void {
     timer ??= setTimeout(async () => {
       timer = undefined;
-      const found = await connection.call<{ state: SessionState }>("session.get", { session }).catch(() => undefined);
+      const found = await connection.call("session.get", { session }).catch(() => undefined);
       if (found && !ended) setState("now", reconcile(straight(found.state)));
     }, REFRESH_MS);
   }

@@ -50,12 +50,12 @@ export function watchTeam(id: string): TeamView {
     talk = false;
     try {
       const [team, said] = await Promise.all([
-        connection.call<Team>("team.get", { team: id }),
-        withTalk ? connection.call<Said>("team.messages", { team: id, limit: PAGE }) : undefined,
+        connection.call("team.get", { team: id }),
+        withTalk ? connection.call("team.messages", { team: id, limit: PAGE }) : undefined,
       ]);
       if (ended) return;
       setFailure("");
-      setBoard("now", reconcile(team, { key: "name" }));
+      setBoard("now", reconcile(team as Team, { key: "name" }));
       if (said !== undefined) take(said);
       if (team.updated >= told) again = 0;
       else if (again++ < MOST_AGAIN) {
@@ -79,7 +79,7 @@ export function watchTeam(id: string): TeamView {
   async function loadOlder(): Promise<void> {
     const before = messages()[0]?.event;
     if (before === undefined) return;
-    const said = await connection.call<Said>("team.messages", { team: id, before, limit: PAGE });
+    const said = await connection.call("team.messages", { team: id, before, limit: PAGE });
     setMessages(merged(said.messages, messages()));
     setOlder(said.has_more);
   }

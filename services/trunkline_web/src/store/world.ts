@@ -102,7 +102,7 @@ export async function begin(): Promise<void> {
 /** Brings more sessions into the list than the snapshot had, the latest of the rest. */
 export async function moreSessions(): Promise<void> {
   const offset = Object.keys(world.sessions).length;
-  const { sessions, total } = await connection.call<{ sessions: SessionState[]; total: number }>("session.list", {
+  const { sessions, total } = await connection.call("session.list", {
     limit: 200,
     offset,
   });
@@ -112,7 +112,7 @@ export async function moreSessions(): Promise<void> {
 
 /** Brings sessions into the list that are looked for and were not in the snapshot. */
 export async function bring(wanted: { search: string } | { workspace: string }): Promise<void> {
-  const { sessions } = await connection.call<{ sessions: SessionState[] }>("session.list", { ...wanted, limit: 100 });
+  const { sessions } = await connection.call("session.list", { ...wanted, limit: 100 });
   for (const state of sessions) put(state);
 }
 
@@ -201,10 +201,10 @@ async function refresh(): Promise<void> {
   timer = undefined;
   try {
     if (wanted.length > MANY) {
-      const { sessions, total } = await connection.call<{ sessions: SessionState[]; total: number }>("session.list", {
+      const { sessions, total } = await connection.call("session.list", {
         limit: 200,
       });
-      const { asks } = await connection.call<{ asks: AskRecord[] }>("ask.list");
+      const { asks } = await connection.call("ask.list");
       for (const state of sessions) put(state);
       setWorld("total", total);
       putAsks(asks);
@@ -212,7 +212,7 @@ async function refresh(): Promise<void> {
     }
     const found = await Promise.all(
       wanted.map((session) =>
-        connection.call<{ state: SessionState; asks: AskRecord[] }>("session.get", { session }).catch(later(session)),
+        connection.call("session.get", { session }).catch(later(session)),
       ),
     );
     for (const one of found) {
@@ -231,7 +231,7 @@ let teamsTimer: ReturnType<typeof setTimeout> | undefined;
 async function refreshTeams(again = true): Promise<void> {
   teamsTimer = undefined;
   try {
-    const { teams } = await connection.call<{ teams: TeamSummary[] }>("team.list", { limit: MOST_TEAMS });
+    const { teams } = await connection.call("team.list", { limit: MOST_TEAMS });
     setWorld("teams", reconcile(teams, { key: "id" }));
     if (again) teamsTimer ??= setTimeout(() => void refreshTeams(false), 2 * TEAMS_MS);
   } catch (error) {

@@ -1,6 +1,6 @@
 import { createEffect, createMemo, createResource, createSignal, createUniqueId, For, Show } from "solid-js";
 import { newCommandId, newSessionId } from "trunkline-client";
-import type { Block, Capabilities, Choice, SessionState } from "../client/protocol";
+import type { Block, Capabilities, Choice, Thinking } from "../client/protocol";
 import { go } from "../route";
 import { submit } from "../store/outbox";
 import { connection, may, sessions } from "../store/world";
@@ -23,23 +23,18 @@ interface Agent {
   ways: Way[];
 }
 
-interface Worker {
-  host: string;
-  hostname?: string | null;
-}
-
 const usable = (agent: Agent): Way | undefined => agent.ways.find((way) => !way.error);
 
 /** Starting a session: the agents that are there, and what each of them lets one choose. */
 export function NewSession(props: { cwd?: string }) {
   const [hosts] = createResource(async () => {
-    const { workers } = await connection.call<{ workers: Worker[] }>("worker.list");
+    const { workers } = await connection.call("worker.list");
     return [...new Map(workers.map((one) => [one.host, one.hostname ?? one.host]))];
   });
   const [wanted, setHost] = createSignal<string>();
   const [told] = createResource(
     () => ({ host: wanted() }),
-    (asked) => connection.call<{ agents: Agent[]; host: string }>("agent.list", asked),
+    (asked) => connection.call("agent.list", asked),
   );
   const host = () => told()?.host;
   const agents = () =>
@@ -52,7 +47,7 @@ export function NewSession(props: { cwd?: string }) {
   const [title, setTitle] = createSignal("");
   const [model, setModel] = createSignal("");
   const [mode, setMode] = createSignal("");
-  const [thinking, setThinking] = createSignal("");
+  const [thinking, setThinking] = createSignal<Thinking | "">("");
   const [busy, setBusy] = createSignal(false);
   const [error, setError] = createSignal("");
   // asked for again after a lost answer it is the same session
@@ -82,10 +77,10 @@ export function NewSession(props: { cwd?: string }) {
     const options = {
       ...(honours("model") && model().trim() && { model: model().trim() }),
       ...(honours("mode") && mode().trim() && { mode: mode().trim() }),
-      ...(honours("thinking") && thinking() && { thinking: thinking() }),
+      ...(honours("thinking") && thinking() && { thinking: thinking() || undefined }),
     };
     try {
-      await connection.call<{ state: SessionState }>("session.create", {
+      await connection.call("session.create", {
         session,
         cwd: cwd().trim(),
         host: host(),
@@ -168,7 +163,7 @@ export function NewSession(props: { cwd?: string }) {
             <Show when={honours("thinking")}>
               <label>
                 Thinking
-                <select onChange={(event) => setThinking(event.currentTarget.value)}>
+                <select onChange={(event) => setThinking(event.currentTarget.value as Thinking | "")}>
                   <option value="">the agent's own</option>
                   <For each={["off", "low", "medium", "high", "max"]}>{(level) => <option value={level}>{level}</option>}</For>
                 </select>
@@ -246,17 +241,9 @@ function aboutOf(agent: Agent): string {
   return [way.version, way.protocol ?? way.way].filter(Boolean).join(" · ") + login;
 }
 
-interface Listed {
-  path: string;
-  directories?: (string | { name: string })[];
-}
-
 /** The directories in one that is being written, for completion; nothing where the host does not tell. */
 async function browse({ path, host }: { path: string; host?: string }): Promise<string[]> {
   if (!path.endsWith("/")) return [];
-  const listed = await connection.call<Listed>("host.directories", { directory: path, host }).catch(() => undefined);
-  return (listed?.directories ?? []).map((one) => {
-    const name = typeof one === "string" ? one : one.name;
-    return name.startsWith("/") ? name : `${listed?.path.replace(/\/$/, "")}/${name}`;
-  });
+  const listed = await connection.call("host.directories", { directory: path, host }).catch(() => undefined);
+  return (listed?.directories ?? []).map((name) => `${listed?.path.replace(/\/$/, "")}/${name}`);
 }

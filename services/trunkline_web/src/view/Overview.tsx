@@ -19,7 +19,7 @@ export function Overview() {
     clearTimeout(timer);
     if (!document.hidden && link().state === "open") {
       try {
-        setNow("told", reconcile(await connection.call<Told>("overview.get"), { key: "worker" }));
+        setNow("told", reconcile(await connection.call("overview.get"), { key: "worker" }));
         setFailure("");
       } catch (error) {
         if (!isClosed(error)) setFailure(error instanceof Error ? error.message : String(error));

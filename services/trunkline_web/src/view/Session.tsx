@@ -1,5 +1,5 @@
 import { createMemo, For, onCleanup, Show } from "solid-js";
-import type { Choice, SessionState } from "../client/protocol";
+import type { Choice, SessionState, Thinking } from "../client/protocol";
 import { count, money, shortPath, unturned, visible } from "../model/format";
 import { go } from "../route";
 import { watch, type SessionView } from "../store/session";
@@ -114,7 +114,7 @@ function Head(props: { state: SessionState; view: SessionView }) {
             label="Thinking"
             choices={["off", "low", "medium", "high", "max"].map((id) => ({ id }))}
             value={state().thinking}
-            change={(level) => connection.call("session.set_thinking", { session: state().session, level }).catch(say)}
+            change={(level) => connection.call("session.set_thinking", { session: state().session, level: level as Thinking }).catch(say)}
           />
         </Show>
         <Show when={able().terminal || state().terminal}>

@@ -8,7 +8,7 @@ import { Menu, type Act } from "./Menu";
 /** What can be done with a session as a whole; what its agent can't, or one may not, is absent. */
 export function SessionMenu(props: { state: SessionState }) {
   const session = () => props.state.session;
-  const call = (verb: string, more: object = {}) => connection.call(`session.${verb}`, { session: session(), ...more });
+  const call = (verb: string, more: object = {}) => connection.request(`session.${verb}`, { session: session(), ...more });
   const grave = async (title: string, verb: string) => {
     if (await confirmed({ title, go: "Yes", grave: true })) await call(verb);
   };
