@@ -112,7 +112,9 @@ class Client:
         self._calls[number] = waiting
         try:
             await self._ws.send_json({"type": "req", "id": number, "method": method, "params": params})
-            frame = await asyncio.wait_for(waiting, within)
+            # asyncio.wait_for of Python 3.11 loses a cancellation that comes with the answer: its task would run on for ever.
+            async with asyncio.timeout(within):
+                frame = await waiting
         finally:
             self._calls.pop(number, None)
         if frame["ok"]:
