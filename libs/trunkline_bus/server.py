@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -280,7 +281,9 @@ class EmbeddedServer:
         self.log_path.touch(0o600)
         begin = self._looked = self.log_path.stat().st_size
         self._broken = False
-        environment = {**os.environ, **_store_key(self.settings.store_key)}
+        key = _store_key(self.settings.store_key)
+        _same_key(self.settings.directory / "store-key", key.get(STORE_KEY))
+        environment = {**os.environ, **key}
         with self.log_path.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                 str(binary()),
@@ -413,6 +416,18 @@ def _store_key(file: Path | None) -> dict[str, str]:
         )
     # The server reads the variable as a value of its configuration.
     return {STORE_KEY: f'"{key}"'}
+
+
+def _same_key(note: Path, key: str | None) -> None:
+    """Raises `bad_settings` unless the store is encrypted with `key`: streams made anew under another would end the old ones."""
+    known = note.read_text() if note.exists() else None
+    digest = hashlib.sha256(f"trunkline store {key}".encode()).hexdigest() if key is not None else None
+    if known is not None and known != digest:
+        raise TrunklineError(
+            "bad_settings", "the store is encrypted with another key: set store_key to the file with that one"
+        )
+    if digest is not None and known is None:
+        _replace(note, digest.encode())
 
 
 def _is_free(host: str, port: int) -> bool:

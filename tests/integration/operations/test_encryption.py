@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.integration.operations.sessions import session
 
-from trunkline_bus import kv, topology
+from trunkline_bus import jsapi, kv, topology
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.reader import read_session
@@ -45,12 +45,11 @@ async def test_no_file_holds_what_the_server_stores() -> None:
         async with Bus.open(BusSettings(url=server.url)) as bus:
             assert SECRET.encode() in (await read_session(bus, made))[1].raw
         server.terminate()
-        # With another key nothing is there, and nothing is put in its place; with the right one all is.
+        # With another key no stream is there; with the right one all are.
         server.environment["TRUNKLINE_STORE_KEY"] = f'"{KEY[::-1]}"'
         server.start()
         async with Bus.open(BusSettings(url=server.url)) as bus:
-            with pytest.raises(TrunklineError, match="refuses create of EVENTS"):
-                await topology.apply(bus.js, max_bytes=64 * 1024 * 1024)
+            assert (await jsapi.request(bus.js, "STREAM.NAMES"))["total"] == 0
         server.terminate()
         server.environment["TRUNKLINE_STORE_KEY"] = f'"{KEY}"'
         server.start()
@@ -77,6 +76,12 @@ async def test_the_embedded_server_takes_a_key(tmp_path: Path) -> None:
         assert SECRET.encode() in (await read_session(bus, made))[1].raw
     assert found_in(tmp_path / "nats") == []
     assert KEY not in (tmp_path / "nats" / "server.conf").read_text()
+    # With another key, or none, streams made anew would stand in the place of those that can't be read: it does not start.
+    key.write_text(KEY[::-1])
+    for other in (key, None):
+        with pytest.raises(TrunklineError, match="another key") as caught:
+            await EmbeddedServer(ServerSettings(directory=tmp_path / "nats", store_key=other)).start()
+        assert caught.value.code == "bad_settings"
 
 
 @pytest.mark.parametrize(
