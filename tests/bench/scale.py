@@ -28,6 +28,8 @@ STEPS: Final = (100, 1_000, 10_000)
 """`BENCH_SCALE="100 1000"` in the environment takes others."""
 TURNS: Final = 1
 """Of each session: a prompt, two tool calls, an answer, with usage; ten events."""
+TOGETHER: Final = 100
+"""Sessions that live at a time, in every step: the closer a session's events, the more of them one write of its state holds."""
 WARM: Final = 100
 """Sessions before the first step: what they bring with them, caches and code, is no session's own."""
 SERVICES: Final = ("projector", "permissions", "gateway")
@@ -67,7 +69,8 @@ class Ground(msgspec.Struct, kw_only=True):
 
     async def add(self, sessions: int) -> None:
         """Store so many more, and wait until they are projected; asked seldom, for the server's CPU is measured."""
-        await store(self.bus, sessions, lambda: session_events(TURNS))
+        for _ in range(0, sessions, TOGETHER):
+            await store(self.bus, TOGETHER, lambda: session_events(TURNS))
         end = await direct.end(self.bus, subjects.EVENTS)
         async with asyncio.timeout(1200):
             while not await self._projected(end):  # noqa: ASYNC110 - another process's doing
