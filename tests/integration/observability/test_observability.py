@@ -140,6 +140,8 @@ async def test_one_trace_runs_from_the_prompt_to_the_last_consumer(played: Stage
         played.receiver.spans.clear()
         await client.call("session.prompt", session=session, text="ask ls")
         await client.wait("turn.completed", session=session, within=60)
+        await client.call("session.close", session=session)
+        await client.wait("session.closed", session=session, within=60)
 
     def tree() -> dict[str, Span]:
         [prompt] = played.receiver.named("gateway", "gateway session.prompt")
