@@ -35,11 +35,15 @@ async def test_an_overview_follows_what_goes_on(tmp_path: Path) -> None:
             await expect(page.get_by_label("Asks", exact=True)).to_contain_text("Tests")
             await expect(page.get_by_label("Drift").locator(".figure")).to_have_text("1")
             await expect(page.locator("tbody th").filter(has_text="sessions")).to_have_count(1)
-            for dark in (False, True):
+            state = (await client.call("session.get", session=session))["state"]
+            for path, dark in (("/overview", False), ("/overview", True), (f"/workspace/{state['workspace']}", True)):
                 await page.emulate_media(color_scheme="dark" if dark else "light")
+                await ann.open(path)
+                await expect(page.locator(".kinds li").first).to_have_text("1 Waiting for you")
                 result = (await Axe().run(page)).response
                 found = [one for one in result["violations"] if one["impact"] in {"serious", "critical"}]
-                assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found] == []
+                assert [f"{path} {one['id']}: {one['nodes'][0]['html']}" for one in found] == []
+            await ann.open("/overview")
             asked = await client.wait("permission.requested")
             await client.call("ask.answer", ask=asked["data"]["ask"], behaviour="allow")
             await expect(waiting).to_have_text("0 Waiting for you")
