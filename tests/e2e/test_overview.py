@@ -25,7 +25,7 @@ async def test_an_overview_follows_what_goes_on(tmp_path: Path) -> None:
             await client.subscribe(session, start="start")
             ann = await screen(browser, product)
             page = ann.page
-            await page.get_by_role("link", name="Overview").click()
+            await page.get_by_role("link", name="Overview", exact=True).click()
             waiting = page.locator(".kinds li").first
             await expect(waiting).to_have_text("0 Waiting for you")
             await expect(page.get_by_role("link", name="Grafana")).to_have_attribute("href", GRAFANA)
