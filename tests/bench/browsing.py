@@ -111,7 +111,7 @@ async def _stream(one: Screen, history: Lengthy, devtools: CDPSession) -> float:
 
 
 async def _busy(devtools: CDPSession) -> float:
-    return (await _metrics(devtools))["TaskDuration"]
+    return (await _metrics(devtools))["ThreadTime"]
 
 
 async def _heap(devtools: CDPSession) -> float:

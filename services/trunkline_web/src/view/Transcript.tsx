@@ -24,7 +24,8 @@ export function Transcript(props: { view: SessionView; state?: SessionState }) {
   }
 
   async function older(): Promise<void> {
-    if (!props.view.older() || props.view.loading()) return;
+    // One page at a time: only while it is awaited do rows that come before keep what is shown where it is.
+    if (shifting() || !props.view.older() || props.view.loading()) return;
     setShifting(true);
     await props.view.loadOlder();
     queueMicrotask(() => setShifting(false));
