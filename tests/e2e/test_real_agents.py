@@ -17,7 +17,7 @@ from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.offline import offline_env
 from trunkline_testkit.product import Product, running
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900), pytest.mark.skipif(ABSENT, reason=MISSING)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(1800), pytest.mark.skipif(ABSENT, reason=MISSING)]
 
 SECONDS: Final = 1_000
 CLAUDE: Final = "Claude Code"
@@ -108,9 +108,9 @@ class Log:
 
     async def turns(self, count: int) -> None:
         """Until so many turns have ended."""
-        async with asyncio.timeout(120), await self._product.client_when_up() as client:
+        async with asyncio.timeout(240), await self._product.client_when_up() as client:
             await client.subscribe(self._session, start="start")
-            await client.wait("turn.completed", count=count, within=120)
+            await client.wait("turn.completed", count=count, within=240)
 
     async def is_shown(self, page: Page) -> None:
         """The page, read from its beginning to its end, has each text of the log once, in order, and no other."""
@@ -184,8 +184,8 @@ async def test_everything_that_claude_code_lets_one_do(
         ann = await screen(browser, product, url=line.url)
         path = await ann.start(CLAUDE, project, "SAY=Hello from **Claude**", Model="sonnet")
         log = Log(product, path)
-        await expect(ann.page.locator(".said strong")).to_have_text("Claude")
         await log.turns(1)
+        await expect(ann.page.locator(".said strong")).to_have_text("Claude")
         await deny_with_words(ann, project, api, log)
         await allow_always(ann, project, log)
         await edit_the_input(ann, project, log)
@@ -389,8 +389,8 @@ async def test_an_agent_of_the_agent_client_protocol_and_a_terminal(
     phone = await screen(browser, product, phone=True)
     path = await ann.start(GEMINI, project, "SAY=Hello from **Gemini**")
     log = Log(product, path)
-    await expect(ann.page.locator(".said strong")).to_have_text("Gemini", timeout=60 * SECONDS)
     await log.turns(1)
+    await expect(ann.page.locator(".said strong")).to_have_text("Gemini")
     await phone.open(path)
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'approved'}")
     await expect(card(ann.page)).to_contain_text("touch")
