@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +10,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.e2e.browser import ABSENT, MISSING, Screen, chromium, screen
 from tests.e2e.line import Line
+from tests.e2e.log import Log, squeezed
 
 from trunkline_testkit.agents import require
 from trunkline_testkit.model_api import ScriptedApi
@@ -37,21 +37,6 @@ PASTE: Final = """([selector, type, data]) => {
         ? new ClipboardEvent(type, { ...given, clipboardData: files })
         : new DragEvent(type, { ...given, dataTransfer: files });
     document.querySelector(selector).dispatchEvent(event);
-}"""
-READ_THROUGH: Final = """async () => {
-    const scroller = document.querySelector(".scroller");
-    const painted = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-    const texts = new Map();
-    for (let at = 0; ; at += scroller.clientHeight / 2) {
-        scroller.scrollTop = at;
-        await painted();
-        for (const row of document.querySelectorAll(".row.assistant")) {
-            for (const [block, part] of [...row.querySelectorAll(".said .markdown")].entries()) {
-                texts.set(`${row.dataset.row} ${block}`, part.innerText);
-            }
-        }
-        if (at > scroller.scrollHeight) return [...texts.values()];
-    }
 }"""
 
 
@@ -97,40 +82,6 @@ def project(tmp_path: Path) -> Path:
 
 def card(page: Page) -> Any:
     return page.locator(".ask")
-
-
-class Log:
-    """What the log has of a session, beside what a page shows of it."""
-
-    def __init__(self, product: Product, path: str) -> None:
-        self._product = product
-        self._session = path.rpartition("/")[2]
-
-    async def turns(self, count: int) -> None:
-        """Until so many turns have ended."""
-        async with asyncio.timeout(240), await self._product.client_when_up() as client:
-            await client.subscribe(self._session, start="start")
-            await client.wait("turn.completed", count=count, within=240)
-
-    async def is_shown(self, page: Page) -> None:
-        """The page, read from its beginning to its end, has each text of the log once, in order, and no other."""
-        async with await self._product.client_when_up() as client:
-            events = (await client.call("session.history", session=self._session, limit=500))["events"]
-        said = [one["event"]["data"] for one in events if one["event"]["type"] == "message.assistant"]
-        blocks = [block for data in said for block in data["content"] if block["type"] == "text"]
-        wanted = [text for block in blocks if (text := squeezed(block["text"]))]
-        shown: list[str] = []
-        try:
-            async with asyncio.timeout(60):
-                while shown != wanted:
-                    # only rows on the screen are in the page
-                    shown = [squeezed(text) for text in await page.evaluate(READ_THROUGH)]
-        except TimeoutError:
-            assert shown == wanted
-
-
-def squeezed(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip()
 
 
 async def test_a_session_of_claude_code_on_a_wide_screen_and_a_phone(
