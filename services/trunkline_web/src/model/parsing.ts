@@ -52,14 +52,24 @@ export interface Parsed {
   blocks: { raw: string; html: string }[];
 }
 
+const NO_LINKS = "{}";
+/** Blocks at the end that what comes after them may still change. */
+const UNSETTLED = 2;
+
 /** The blocks of a text; those that `before` has are taken from there. Throws a RangeError for what is nested too deeply. */
 export function parse(text: string, before?: Parsed): Parsed {
-  const tokens = marked.lexer(unturned(text));
+  const whole = unturned(text);
+  const settled = before?.links === NO_LINKS ? before.blocks.slice(0, -UNSETTLED) : [];
+  const head = settled.map(({ raw }) => raw).join("");
+  const grown = head !== "" && whole.startsWith(head);
+  const tokens = marked.lexer(grown ? whole.slice(head.length) : whole);
   const links = JSON.stringify(tokens.links);
-  const known = before?.links === links ? before.blocks : [];
+  // a link may be named long before it is told where it leads
+  if (grown && links !== NO_LINKS) return parse(text);
+  const known = before?.links === links ? before.blocks.slice(grown ? settled.length : 0) : [];
   const blocks = tokens.map((token, at) => {
     const same = known[at];
     return same?.raw === token.raw ? same : { raw: token.raw, html: marked.parser([token]) };
   });
-  return { links, blocks };
+  return { links, blocks: grown ? [...settled, ...blocks] : blocks };
 }
