@@ -39,20 +39,25 @@ class Log:
             await client.wait("turn.completed", count=count, within=240)
 
     async def is_shown(self, page: Page) -> None:
-        """The page, read from its beginning to its end, has each text of the log once, in order, and no other."""
+        """The page, read from its beginning to its end, has the words of each text of the log once, in order, and no others."""
         async with await self._product.client_when_up() as client:
             events = (await client.call("session.history", session=self._session, limit=500))["events"]
         said = [one["event"]["data"] for one in events if one["event"]["type"] == "message.assistant"]
         blocks = [block for data in said for block in data["content"] if block["type"] == "text"]
-        wanted = [text for block in blocks if (text := squeezed(block["text"]))]
-        shown: list[str] = []
+        wanted = [found for block in blocks if (found := words(block["text"]))]
+        shown: list[list[str]] = []
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(30):
                 while shown != wanted:
                     # only rows on the screen are in the page
-                    shown = [squeezed(text) for text in await page.evaluate(READ_THROUGH)]
+                    shown = [words(text) for text in await page.evaluate(READ_THROUGH)]
         except TimeoutError:
-            assert shown == wanted
+            assert shown == wanted, f"shown: {shown}\nwanted: {wanted}"
+
+
+def words(text: str) -> list[str]:
+    """Without what is markup in one and not in the other."""
+    return re.findall(r"[^\W_]+", re.sub(r"(?m)^ *\d+\. ", "", text))
 
 
 def squeezed(text: str) -> str:

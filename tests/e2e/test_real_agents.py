@@ -185,7 +185,7 @@ async def allow_always(ann: Screen, project: Path, log: Log) -> None:
 
 async def edit_the_input(ann: Screen, project: Path, log: Log) -> None:
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'proposed'}")
-    await card(ann.page).get_by_role("button", name="Edit").click()
+    await card(ann.page).get_by_role("button", name="Edit", exact=True).click()
     await ann.page.get_by_label("The command").fill(f"touch {project / 'edited'}")
     await ann.page.get_by_role("button", name="Allow this instead").click()
     await log.turns(5)
@@ -205,7 +205,7 @@ async def approve_a_plan(ann: Screen, log: Log) -> None:
     await ann.page.get_by_label("Mode", exact=True).select_option("plan")
     await ann.prompt("SCENARIO=plan")
     await expect(card(ann.page).locator(".plan-text li")).to_have_text(["do A", "do B"])
-    await card(ann.page).get_by_role("button", name="Approve").click()
+    await card(ann.page).get_by_role("button", name="Approve", exact=True).click()
     await log.turns(7)
     await ann.page.get_by_label("Mode", exact=True).select_option("default")
 
@@ -241,10 +241,10 @@ async def attach_pictures(ann: Screen, api: ScriptedApi, log: Log) -> None:
 
 async def run_a_slash_command(ann: Screen, log: Log) -> None:
     place = ann.page.get_by_label("Message to the agent")
-    await place.fill("/cos")
-    await expect(ann.page.get_by_role("option")).to_contain_text(["/cost"])
+    await place.fill("/conte")
+    await expect(ann.page.get_by_role("listbox").get_by_role("option")).to_contain_text(["/context"])
     await ann.page.keyboard.press("Tab")
-    await expect(place).to_have_value("/cost ")
+    await expect(place).to_have_value("/context ")
     await ann.page.keyboard.press("Enter")
     await log.turns(12)
 

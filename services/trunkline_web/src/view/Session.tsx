@@ -139,7 +139,7 @@ function Choose(props: { label: string; choices: Choice[]; value?: string | null
     <Show when={props.choices.length > 0}>
       <label class="choose">
         <span>{props.label}</span>
-        <select onChange={(event) => props.change(event.currentTarget.value)}>
+        <select aria-label={props.label} onChange={(event) => props.change(event.currentTarget.value)}>
           <Show when={!props.value}>
             <option value="" selected disabled>
               {props.label}
