@@ -355,7 +355,8 @@ async def test_an_agent_of_the_agent_client_protocol_and_a_terminal(
     assert not (project / "denied").exists()
     await ann.prompt("SCENARIO=hold")
     await api.wait_holding(timeout=60)
-    await expect(phone.page.locator(".said[data-open]")).to_contain_text("Holding.")
+    for one in (ann, phone):
+        await expect(one.page.locator(".said[data-open]")).to_contain_text("Holding.")
     await ann.page.keyboard.press("Escape")
     await expect(phone.page.locator(".turn").last).to_contain_text("interrupted")
     await log.is_shown(phone.page)

@@ -156,7 +156,8 @@ function Body(props: { record: AskRecord }) {
       <Show when={command()}>{(line) => <pre class="command">{visible(line())}</pre>}</Show>
       <For each={changes()}>{(change) => <Diff change={change} />}</For>
       <Show when={props.record.kind === "permission" && !command() && changes().length === 0}>
-        <Show when={pathOf(asked().input)}>{(path) => <pre class="command">{visible(path())}</pre>}</Show>
+        {/* Where the input says nothing, the agent's own word for it is all that one knows. */}
+        <Show when={pathOf(asked().input) ?? asked().title}>{(words) => <pre class="command">{visible(words())}</pre>}</Show>
       </Show>
       <Show when={props.record.kind === "permission" && asked().input !== undefined && asked().input !== null}>
         <details class="raw">
