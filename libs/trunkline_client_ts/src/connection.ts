@@ -81,6 +81,7 @@ export class Connection {
   private readonly queues = new Map<string, Queue>();
   private numbered = 0;
   private ended: string | undefined;
+  private heardAt = 0;
   private silence: ReturnType<typeof setTimeout> | undefined;
 
   private constructor(private readonly socket: Socket) {
@@ -106,6 +107,7 @@ export class Connection {
       throw error;
     }
     connection.heard();
+    connection.listen();
     return connection;
   }
 
@@ -205,10 +207,14 @@ export class Connection {
 
   /** A gateway that says nothing for as long as it would drop us for is gone, whatever the socket thinks. */
   private heard(): void {
-    clearTimeout(this.silence);
-    if (this.ended === undefined) {
-      this.silence = setTimeout(() => this.close(), 1000 * (this.server?.silent_s ?? SILENT_S));
-    }
+    this.heardAt = Date.now();
+  }
+
+  /** Looks again once it would have been silent for too long: a timer for each message would cost more than the message. */
+  private listen(): void {
+    const left = this.heardAt + 1000 * (this.server.silent_s ?? SILENT_S) - Date.now();
+    if (left <= 0) this.close();
+    else this.silence = setTimeout(() => this.listen(), left);
   }
 
   private end(reason: string): void {

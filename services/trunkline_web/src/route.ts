@@ -45,14 +45,15 @@ function plain(part: string): string {
 }
 
 const here = () => location.pathname + location.search;
-const [path, setPath] = createSignal(here());
-addEventListener("popstate", () => setPath(here()));
-
-export const route = (): Route => parse(path());
+const same = (one: Route, other: Route): boolean => JSON.stringify(one) === JSON.stringify(other);
+/** The same object for as long as one stays where one is: what is shown there stays, too. */
+const [route, setRoute] = createSignal<Route>(parse(here()), { equals: same });
+export { route };
+addEventListener("popstate", () => setRoute(parse(here())));
 
 export function go(to: string): void {
   if (to !== here()) history.pushState(null, "", to);
-  setPath(to);
+  setRoute(parse(here()));
 }
 
 /** A click on a link of ours stays in the page; with a modifier key the browser does what it does. */

@@ -174,8 +174,9 @@ export class Subscription {
     private readonly forget: () => void,
   ) {}
 
-  /** Follows on this connection, until that ends. */
+  /** Follows on this connection, until that ends; once, however often it is told: who hears that the line is open may be quick. */
   async open(connection: Connection): Promise<void> {
+    if (this.connection === connection) return;
     this.connection = connection;
     for (let again = true; again && !this.ended; ) {
       try {

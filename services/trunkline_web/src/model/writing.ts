@@ -22,6 +22,11 @@ export function lay(known: Writing, at: number, text: string): Writing {
   const length = points(text);
   if (at === end) return { at: known.at, text: known.text + text, length: known.length + length };
   if (at > end) return { at, text, length };
+  if (at >= known.at && known.text.length === known.length && text.length === length) {
+    // no code point has two units: what stays is cut out as it is
+    const kept = known.text.slice(0, at - known.at) + text + known.text.slice(at - known.at + length);
+    return { at: known.at, text: kept, length: kept.length };
+  }
   if (at >= known.at) {
     const all = [...known.text];
     all.splice(at - known.at, length, ...text);

@@ -150,7 +150,7 @@ function Body(props: { record: AskRecord }) {
       </Show>
       <Show when={props.record.kind === "plan"}>
         <div class="plan-text">
-          <Whole text={asked().plan}>{(text) => <Markdown text={text} />}</Whole>
+          <Whole text={asked().plan}>{(text) => <Markdown text={text()} />}</Whole>
         </div>
       </Show>
       <Show when={command()}>{(line) => <pre class="command">{visible(line())}</pre>}</Show>

@@ -5,6 +5,8 @@ const engine = () => import("../model/markdown");
 const HUGE = 200_000;
 /** A text that grows is drawn as often as takes a tenth of the time. */
 const SHARE = 10;
+/** Milliseconds between two drawings at least: laying the page out takes more than parsing. */
+const LEAST_MS = 60;
 
 /** Text of an agent. A huge one is shown as it is. */
 export function Markdown(props: { text: string }) {
@@ -50,7 +52,7 @@ function Drawn(props: { text: string }) {
       place.textContent = text;
     }
     busy = false;
-    wait = SHARE * (performance.now() - begun);
+    wait = Math.max(LEAST_MS, SHARE * (performance.now() - begun));
     if (props.text !== text) timer ??= setTimeout(draw, wait);
   }
 

@@ -39,7 +39,7 @@ function User(props: { row: Of<"user">; session?: string; state?: SessionState }
         <For each={props.row.content}>
           {(block) =>
             block.type === "text" ? (
-              <Whole text={block.text}>{(text) => <Words text={text} />}</Whole>
+              <Whole text={block.text}>{(text) => <Words text={text()} />}</Whole>
             ) : (
               <Content block={block} />
             )
@@ -113,7 +113,7 @@ function Said(props: { part: Part }) {
       <Show when={props.part.at > 0}>
         <p class="hint">… the beginning is not here; it comes with the finished message.</p>
       </Show>
-      <Whole text={props.part.text}>{(text) => <Markdown text={text} />}</Whole>
+      <Whole text={props.part.text}>{(text) => <Markdown text={text()} />}</Whole>
     </div>
   );
 }
@@ -127,7 +127,7 @@ function Thinking(props: { part: Part }) {
         {props.part.open ? "Thinking …" : "Thought"}
       </summary>
       <Show when={open()}>
-        <Whole text={props.part.text}>{(text) => <Markdown text={text} />}</Whole>
+        <Whole text={props.part.text}>{(text) => <Markdown text={text()} />}</Whole>
       </Show>
     </details>
   );

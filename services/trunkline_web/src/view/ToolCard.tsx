@@ -96,7 +96,7 @@ function Lane(props: { row: ToolRow }) {
 
 /** A block of a tool's result or of a message. */
 export function Content(props: { block: Block }) {
-  const text = (value: Text | null | undefined) => <Whole text={value}>{(all) => <Long text={plain(all)} />}</Whole>;
+  const text = (value: Text | null | undefined) => <Whole text={value}>{(all) => <Long text={plain(all())} />}</Whole>;
   const block = props.block;
   switch (block.type) {
     case "text":

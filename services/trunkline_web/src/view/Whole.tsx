@@ -4,8 +4,8 @@ import { textOf, type BlobRef, type Text } from "../client/protocol";
 import { bytes } from "../model/format";
 import { connection, say } from "../store/world";
 
-/** A text of the log: what stands in the event, and the whole of it when somebody wants it. */
-export function Whole(props: { text: Text | null | undefined; children(text: string): JSX.Element }) {
+/** A text of the log: what stands in the event, and the whole of it when somebody wants it. What shows it stays while it grows. */
+export function Whole(props: { text: Text | null | undefined; children(text: () => string): JSX.Element }) {
   const [all, setAll] = createSignal<string>();
   const [busy, setBusy] = createSignal(false);
   const blob = (): BlobRef | undefined => (typeof props.text === "object" && props.text !== null ? props.text : undefined);
@@ -21,7 +21,7 @@ export function Whole(props: { text: Text | null | undefined; children(text: str
   }
   return (
     <>
-      {props.children(all() ?? textOf(props.text))}
+      {props.children(() => all() ?? textOf(props.text))}
       <Show when={all() === undefined && blob()}>
         {(ref) => (
           <p class="hint">
