@@ -8,6 +8,8 @@ import { Memory, type Transcript } from "../model/rows";
 import { apply, attach, attachAsks, empty, fold, type Placed } from "../model/transcript";
 import { connection, straight } from "./world";
 
+/** The first page is on the screen sooner if it is small. */
+const FIRST_PAGE = 40;
 const PAGE = 120;
 const REFRESH_MS = 300;
 /** Facts after which the state is asked for anew. */
@@ -81,7 +83,7 @@ export function watch(session: string, at?: string): SessionView {
     early = [];
     if (snapshot.state) setState("now", reconcile(straight(snapshot.state)));
     try {
-      const page = await connection.call("session.history", { session, limit: PAGE });
+      const page = await connection.call("session.history", { session, limit: FIRST_PAGE });
       if (ended || mine !== begun) return;
       replace(page, snapshot);
     } catch (error) {

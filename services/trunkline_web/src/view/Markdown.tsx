@@ -1,7 +1,7 @@
 import { createEffect, createResource, createSignal, onCleanup, Show } from "solid-js";
 import type { Drawing } from "../model/markdown";
 
-const engine = () => import("../model/markdown");
+export const engine = () => import("../model/markdown");
 const HUGE = 200_000;
 /** A text that grows is drawn as often as takes a tenth of the time. */
 const SHARE = 10;

@@ -7,12 +7,15 @@ import { connection, hello, may, say, world } from "../store/world";
 import { AskCard } from "./AskCard";
 import { Composer } from "./Composer";
 import { Icon } from "./Icon";
+import { engine } from "./Markdown";
 import { SessionMenu } from "./SessionMenu";
 import { Status } from "./Status";
 import { Transcript } from "./Transcript";
 
 /** A session: live, or with `at` as it was then. */
 export function Session(props: { id: string; at?: string }) {
+  // It comes while the first page does.
+  void engine();
   const view = createMemo<SessionView>(() => {
     const made = watch(props.id, props.at);
     onCleanup(() => made.end());
