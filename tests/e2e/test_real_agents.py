@@ -11,7 +11,9 @@ from playwright.async_api import Browser, Page, expect
 from tests.e2e.browser import ABSENT, MISSING, Screen, chromium, screen
 from tests.e2e.line import Line
 from tests.e2e.log import Log, squeezed
+from tests.live.test_teams import SWITCHES, using
 
+from trunkline_testkit import eventually
 from trunkline_testkit.agents import require
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.offline import offline_env
@@ -375,3 +377,44 @@ async def type_in_a_terminal(ann: Screen, product: Product, project: Path) -> No
     async with asyncio.timeout(20):
         while not (project / "typed").exists():
             await ann.page.wait_for_timeout(50)
+
+
+@pytest.mark.long
+async def test_a_team_of_claude_code_on_its_board(product: Product, browser: Browser, project: Path) -> None:
+    ann = await screen(browser, product)
+    page = ann.page
+    agent = {"subagent_type": "general-purpose"}
+    async with await product.client() as client:
+        made = await client.call(
+            "session.create", adapter="claude", cwd=str(project), options={"environment": SWITCHES}, title="lead"
+        )
+
+        async def uses(tool: str, /, **given: Any) -> None:
+            before = (await client.call("session.get", session=made["session"]))["state"]["turns"]
+            await client.call("session.prompt", session=made["session"], text=using(tool, **given))
+
+            async def over() -> bool:
+                state = (await client.call("session.get", session=made["session"]))["state"]
+                return state["turns"] > before and state["turn"] is None and not state["pending"]
+
+            await eventually(over, 60)
+
+        await ann.open(f"/session/{made['session']}")
+        await uses("TaskCreate", subject="Write a", description="a", activeForm="Writing a")
+        await uses("TaskCreate", subject="Write b", description="b")
+        await uses("TaskUpdate", taskId="2", addBlockedBy=["1"])
+        await uses("Agent", name="ann", description="ann", prompt="SAY=Ann is here.", **agent)
+        says = using("SendMessage", to="main", message="hello from bob", summary="hello")
+        await uses("Agent", name="bob", description="bob", prompt=says, **agent)
+        await page.locator(".crew > .item").click()
+        await expect(page.locator(".member")).to_have_count(2)
+        await expect(page.locator(".node")).to_have_count(2)
+        await expect(page.locator('.task-list [data-column="blocked"]')).to_contain_text("Write b")
+        await expect(page.locator(".thread")).to_contain_text("hello from bob")
+        await uses("TaskUpdate", taskId="1", status="in_progress", owner="ann")
+        await expect(page.locator(".member").first).to_contain_text("Writ")
+        await uses("TaskUpdate", taskId="1", status="completed")
+        await expect(page.locator('.task-list [data-column="completed"]')).to_contain_text("Write a")
+        await uses("SendMessage", to="bob", message={"type": "shutdown_request", "reason": "thanks"})
+        await expect(page.locator(".request")).to_contain_text("thanks")
+    assert ann.wrong == []
