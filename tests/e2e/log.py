@@ -6,7 +6,7 @@ from typing import Final
 
 from playwright.async_api import Page
 
-from trunkline_testkit.product import Product
+from trunkline_testkit.product import Client, Product
 
 READ_THROUGH: Final = """async () => {
     const scroller = document.querySelector(".scroller");
@@ -40,19 +40,22 @@ class Log:
 
     async def is_shown(self, page: Page) -> None:
         """The page, read from its beginning to its end, has the words of each text of the log once, in order, and no others."""
-        async with await self._product.client_when_up() as client:
-            events = (await client.call("session.history", session=self._session, limit=500))["events"]
-        said = [one["event"]["data"] for one in events if one["event"]["type"] == "message.assistant"]
-        blocks = [block for data in said for block in data["content"] if block["type"] == "text"]
-        wanted = [found for block in blocks if (found := words(block["text"]))]
         shown: list[list[str]] = []
+        wanted: list[list[str]] = []
         try:
-            async with asyncio.timeout(30):
-                while shown != wanted:
+            async with asyncio.timeout(30), await self._product.client_when_up() as client:
+                while not wanted or shown != wanted:
+                    wanted = await self._said(client)
                     # only rows on the screen are in the page
                     shown = [words(text) for text in await page.evaluate(READ_THROUGH)]
         except TimeoutError:
             assert shown == wanted, f"shown: {shown}\nwanted: {wanted}"
+
+    async def _said(self, client: Client) -> list[list[str]]:
+        events = (await client.call("session.history", session=self._session, limit=500))["events"]
+        said = [one["event"]["data"] for one in events if one["event"]["type"] == "message.assistant"]
+        blocks = [block for data in said for block in data["content"] if block["type"] == "text"]
+        return [found for block in blocks if (found := words(block["text"]))]
 
 
 def words(text: str) -> list[str]:

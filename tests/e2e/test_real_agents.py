@@ -238,7 +238,7 @@ async def attach_pictures(ann: Screen, api: ScriptedApi, log: Log) -> None:
     await ann.prompt("SAY=two dots")
     await log.turns(11)
     await expect(ann.page.locator(".user").last.locator("img.picture")).to_have_count(2)
-    assert any(body.count(PIXEL.encode()) >= 2 for body in api.bodies)
+    await eventually(lambda: any(body.count(PIXEL.encode()) >= 2 for body in api.bodies), 60)
 
 
 async def run_a_slash_command(ann: Screen, log: Log) -> None:
@@ -270,6 +270,8 @@ async def lose_the_network(ann: Screen, line: Line, log: Log) -> None:
     await expect(said.last).to_contain_text("piece 20")
     await line.cut()
     await expect(ann.page.locator(".connection[data-state=open]")).to_have_count(0)
+    # what came before the cut is drawn a moment later
+    await ann.page.wait_for_timeout(SECONDS)
     before = await said.last.inner_text()
     await ann.page.wait_for_timeout(10 * SECONDS)
     assert await said.last.inner_text() == before
@@ -313,8 +315,8 @@ async def put_files_back(ann: Screen, project: Path, log: Log) -> None:
     file = project / "notes.txt"
     await ann.prompt(f"SCENARIO=write FILE={file} TEXT=kept")
     await card(ann.page).get_by_role("button", name="Allow", exact=True).click()
+    await eventually(file.exists, 60)
     await log.turns(16)
-    assert file.exists()
     await ann.page.get_by_role("button", name="From this prompt").last.click()
     await ann.page.get_by_role("button", name="Put files back to before this").last.click()
     dialog = ann.page.get_by_role("dialog")

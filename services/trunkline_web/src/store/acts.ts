@@ -20,7 +20,7 @@ export async function fork(session: string): Promise<string> {
   const until = Date.now() + BEGINS_MS;
   for (;;) {
     try {
-      await connection.call("session.get", { session: made });
+      await connection.call("session.get", { session: made, messages: 0 });
       return made;
     } catch (error) {
       const begins = error instanceof TrunklineError && error.code === "unknown_session" && Date.now() < until;

@@ -162,7 +162,7 @@ export function watch(session: string, at?: string): SessionView {
   function stir(): void {
     timer ??= setTimeout(async () => {
       timer = undefined;
-      const found = await connection.call("session.get", { session }).catch(() => undefined);
+      const found = await connection.call("session.get", { session, messages: 0 }).catch(() => undefined);
       if (found && !ended) setState("now", reconcile(straight(found.state)));
     }, REFRESH_MS);
   }

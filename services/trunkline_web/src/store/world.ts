@@ -212,7 +212,7 @@ async function refresh(): Promise<void> {
     }
     const found = await Promise.all(
       wanted.map((session) =>
-        connection.call("session.get", { session }).catch(later(session)),
+        connection.call("session.get", { session, messages: 0 }).catch(later(session)),
       ),
     );
     for (const one of found) {

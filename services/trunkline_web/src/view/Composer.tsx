@@ -15,7 +15,7 @@ const TYPING_MS = 4_000;
 const touch = matchMedia("(pointer: coarse)").matches;
 
 /** Where one writes: prompts, slash commands, attachments. What is not sent yet survives a reload and the lack of a network. */
-export function Composer(props: { state: SessionState }) {
+export function Composer(props: { state: SessionState; writing: boolean }) {
   const session = () => props.state.session;
   const [text, setText] = createSignal(read(`draft.${session()}`, ""));
   const [attachments, setAttachments] = createSignal<Attachment[]>([]);
@@ -34,7 +34,7 @@ export function Composer(props: { state: SessionState }) {
   });
 
   const able = () => props.state.capabilities ?? {};
-  const running = () => props.state.turn !== null && props.state.turn !== undefined;
+  const running = () => props.writing || (props.state.turn !== null && props.state.turn !== undefined);
   const choices = createMemo(() => matching(text(), able().slash_commands ? props.state.commands : []));
 
   async function send(): Promise<void> {

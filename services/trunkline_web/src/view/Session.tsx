@@ -22,6 +22,11 @@ export function Session(props: { id: string; at?: string }) {
     return made;
   });
   const state = () => view().state.now ?? world.sessions[props.id];
+  /** The log's text comes before the state that says so. */
+  const writing = () => {
+    const last = view().transcript.rows.at(-1);
+    return last?.kind === "assistant" && last.parts.some((part) => part.open);
+  };
   const asks = createMemo(() =>
     Object.values(world.asks).filter((ask) => ask.session === props.id && ask.status === "open"),
   );
@@ -50,7 +55,7 @@ export function Session(props: { id: string; at?: string }) {
           </div>
         </Show>
         <Others view={view()} />
-        <Show when={state()}>{(known) => <Foot state={known()} />}</Show>
+        <Show when={state()}>{(known) => <Foot state={known()} writing={writing()} />}</Show>
       </Show>
     </section>
   );
@@ -182,9 +187,9 @@ function Others(props: { view: SessionView }) {
   );
 }
 
-function Foot(props: { state: SessionState }) {
+function Foot(props: { state: SessionState; writing: boolean }) {
   return (
-    <Show when={props.state.closed} fallback={<Composer state={props.state} />}>
+    <Show when={props.state.closed} fallback={<Composer state={props.state} writing={props.writing} />}>
       {(closed) => (
         <div class="composer closed">
           <p>The session is closed ({closed().reason}).</p>
