@@ -1,12 +1,14 @@
 """What the log has of a session, and whether a page shows it."""
 
 import asyncio
+import json
 import re
 from typing import Final
 
 from playwright.async_api import Page
 
-from trunkline_testkit.product import Client, Product
+from trunkline_testkit import eventually
+from trunkline_testkit.product import Client, Frame, Product
 
 READ_THROUGH: Final = """async () => {
     const scroller = document.querySelector(".scroller");
@@ -32,11 +34,27 @@ class Log:
         self._product = product
         self._session = path.rpartition("/")[2]
 
-    async def turns(self, count: int) -> None:
-        """Until so many turns have ended."""
-        async with asyncio.timeout(240), await self._product.client_when_up() as client:
-            await client.subscribe(self._session, start="start")
-            await client.wait("turn.completed", count=count, within=240)
+    async def answered(self, prompt: str, *, times: int = 1) -> None:
+        """Until a turn has ended after so many prompts with these words, and none goes on."""
+        async with await self._product.client_when_up() as client:
+
+            async def over() -> bool:
+                seen = [(one["type"], json.dumps(one["data"])) for one in await self._events(client)]
+                asked = [at for at, (type_, data) in enumerate(seen) if type_ == "message.user" and prompt in data]
+                ended = [at for at, (type_, _) in enumerate(seen) if type_ == "turn.completed"]
+                return len(asked) >= times and ended[-1:] > asked[-1:]
+
+            await eventually(over, 240)
+        await self.rests()
+
+    async def rests(self) -> None:
+        """Until no turn goes on."""
+        async with await self._product.client_when_up() as client:
+
+            async def over() -> bool:
+                return (await client.call("session.get", session=self._session))["state"]["turn"] is None
+
+            await eventually(over, 240)
 
     async def is_shown(self, page: Page) -> None:
         """The page, read from its beginning to its end, has the words of each text of the log once, in order, and no others."""
@@ -52,10 +70,14 @@ class Log:
             assert shown == wanted, f"shown: {shown}\nwanted: {wanted}"
 
     async def _said(self, client: Client) -> list[list[str]]:
-        events = (await client.call("session.history", session=self._session, limit=500))["events"]
-        said = [one["event"]["data"] for one in events if one["event"]["type"] == "message.assistant"]
+        said = [one["data"] for one in await self._events(client) if one["type"] == "message.assistant"]
         blocks = [block for data in said for block in data["content"] if block["type"] == "text"]
         return [found for block in blocks if (found := words(block["text"]))]
+
+    async def _events(self, client: Client) -> list[Frame]:
+        return [
+            one["event"] for one in (await client.call("session.history", session=self._session, limit=500))["events"]
+        ]
 
 
 def words(text: str) -> list[str]:

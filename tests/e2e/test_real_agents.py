@@ -116,7 +116,7 @@ async def approve_with_a_watcher(ann: Screen, phone: Screen, project: Path, log:
     for one in (ann, phone):
         await expect(card(one.page)).to_have_count(0)
         await expect(one.page.locator(".asked").last).to_contain_text("allowed by")
-    await log.turns(2)
+    await log.answered("SCENARIO=bash CMD=touch")
     assert (project / "approved").exists()
 
 
@@ -124,7 +124,7 @@ async def answer_a_question(ann: Screen, phone: Screen, api: ScriptedApi, log: L
     await ann.prompt("SCENARIO=question")
     await phone.page.get_by_role("radio", name="Blue").check()
     await phone.page.get_by_role("button", name="Answer").click()
-    await log.turns(3)
+    await log.answered("SCENARIO=question")
     assert "Blue" in api.tool_results[-1].text
 
 
@@ -137,7 +137,7 @@ async def test_everything_that_claude_code_lets_one_do(
         ann = await screen(browser, product, url=line.url)
         path = await ann.start(CLAUDE, project, "SAY=Hello from **Claude**", Model="sonnet")
         log = Log(product, path)
-        await log.turns(1)
+        await log.answered("Hello from **Claude**")
         await expect(ann.page.locator(".said strong")).to_have_text("Claude")
         await deny_with_words(ann, project, api, log)
         await allow_always(ann, project, log)
@@ -166,7 +166,7 @@ async def deny_with_words(ann: Screen, project: Path, api: ScriptedApi, log: Log
     await ann.page.keyboard.press("d")
     await ann.page.get_by_label("What the agent is told").fill("use another name")
     await ann.page.keyboard.press("Enter")
-    await log.turns(2)
+    await log.answered(f"CMD=touch {project / 'denied'}")
     await expect(ann.page.locator(".asked").last).to_contain_text("use another name")
     assert "use another name" in api.tool_results[-1].text
     assert not (project / "denied").exists()
@@ -178,10 +178,10 @@ async def allow_always(ann: Screen, project: Path, log: Log) -> None:
     option = card(ann.page).locator(".option", has_text=command)
     await expect(option.locator(".rule code")).to_have_text(f"Bash({command}) (localSettings)")
     await option.click()
-    await log.turns(3)
+    await log.answered(f"CMD={command}")
     # it asks no more
     await ann.prompt(f"SCENARIO=bash CMD={command}")
-    await log.turns(4)
+    await log.answered(f"CMD={command}", times=2)
     assert (project / "always").is_dir()
 
 
@@ -190,7 +190,7 @@ async def edit_the_input(ann: Screen, project: Path, log: Log) -> None:
     await card(ann.page).get_by_role("button", name="Edit", exact=True).click()
     await ann.page.get_by_label("The command").fill(f"touch {project / 'edited'}")
     await ann.page.get_by_role("button", name="Allow this instead").click()
-    await log.turns(5)
+    await log.answered(f"CMD=touch {project / 'proposed'}")
     assert (project / "edited").exists()
     assert not (project / "proposed").exists()
 
@@ -199,7 +199,7 @@ async def answer_in_own_words(ann: Screen, api: ScriptedApi, log: Log) -> None:
     await ann.prompt("SCENARIO=question")
     await ann.page.get_by_label("Your own answer to").fill("Mauve")
     await ann.page.get_by_role("button", name="Answer").click()
-    await log.turns(6)
+    await log.answered("SCENARIO=question")
     assert "Mauve" in api.tool_results[-1].text
 
 
@@ -208,7 +208,7 @@ async def approve_a_plan(ann: Screen, log: Log) -> None:
     await ann.prompt("SCENARIO=plan")
     await expect(card(ann.page).locator(".plan-text li")).to_have_text(["do A", "do B"])
     await card(ann.page).get_by_role("button", name="Approve", exact=True).click()
-    await log.turns(7)
+    await log.answered("SCENARIO=plan")
     await ann.page.get_by_label("Mode", exact=True).select_option("default")
 
 
@@ -219,8 +219,8 @@ async def steer_and_queue(ann: Screen, api: ScriptedApi, log: Log) -> None:
     await ann.prompt("SAY=from the queue")
     await expect(ann.page.locator(".user[data-delivery=queued]")).to_contain_text("from the queue")
     api.release()
-    await log.turns(9)
     await expect(ann.page.locator(".said").last).to_have_text("from the queue")
+    await log.answered("SAY=from the queue")
     await ann.prompt("SCENARIO=hold")
     await api.wait_holding(timeout=60)
     await ann.page.get_by_role("radio", name="Into this turn").check()
@@ -228,7 +228,7 @@ async def steer_and_queue(ann: Screen, api: ScriptedApi, log: Log) -> None:
     await expect(ann.page.locator(".user").last).to_contain_text("steered in")
     api.release()
     await expect(ann.page.locator(".said").last).to_have_text("steered")
-    await log.turns(10)
+    await log.answered("SAY=steered")
 
 
 async def attach_pictures(ann: Screen, api: ScriptedApi, log: Log) -> None:
@@ -236,7 +236,7 @@ async def attach_pictures(ann: Screen, api: ScriptedApi, log: Log) -> None:
         await ann.page.evaluate(PASTE, [target, how, PIXEL])
     await expect(ann.page.locator(".attachments li img")).to_have_count(2)
     await ann.prompt("SAY=two dots")
-    await log.turns(11)
+    await log.answered("SAY=two dots")
     await expect(ann.page.locator(".user").last.locator("img.picture")).to_have_count(2)
     await eventually(lambda: any(body.count(PIXEL.encode()) >= 2 for body in api.bodies), 60)
 
@@ -248,7 +248,8 @@ async def run_a_slash_command(ann: Screen, log: Log) -> None:
     await ann.page.keyboard.press("Tab")
     await expect(place).to_have_value("/context ")
     await ann.page.keyboard.press("Enter")
-    await log.turns(12)
+    await expect(ann.page.locator(".said").last).to_contain_text("Context Usage")
+    await log.rests()
 
 
 async def switch(ann: Screen) -> None:
@@ -278,7 +279,7 @@ async def lose_the_network(ann: Screen, line: Line, log: Log) -> None:
     # a prompt that is written meanwhile outlives a reload, too
     await ann.page.get_by_label("Message to the agent").fill("a draft that waits")
     await line.mend()
-    await log.turns(13)
+    await log.answered("N=160")
     await expect(said.last).to_have_text(squeezed(" ".join(f"piece {n}" for n in range(1, 161))))
     await ann.page.reload()
     await expect(ann.page.get_by_label("Message to the agent")).to_have_value("a draft that waits")
@@ -292,8 +293,9 @@ async def kill_the_gateway(ann: Screen, product: Product, log: Log) -> None:
     await ann.prompt("SAY=written without a gateway")
     await expect(ann.page.locator(".waiting")).to_contain_text("when the connection is back")
     await product.restarted("gateway", old)
-    await log.turns(15)
     await expect(ann.page.locator(".waiting")).to_have_count(0)
+    await expect(ann.page.locator(".said").last).to_have_text("written without a gateway")
+    await log.answered("SAY=written without a gateway")
     await expect(ann.page.locator(".user").filter(has_text="written without a gateway")).to_have_count(1)
 
 
@@ -316,7 +318,7 @@ async def put_files_back(ann: Screen, project: Path, log: Log) -> None:
     await ann.prompt(f"SCENARIO=write FILE={file} TEXT=kept")
     await card(ann.page).get_by_role("button", name="Allow", exact=True).click()
     await eventually(file.exists, 60)
-    await log.turns(16)
+    await log.answered(f"FILE={file}")
     await ann.page.get_by_role("button", name="From this prompt").last.click()
     await ann.page.get_by_role("button", name="Put files back to before this").last.click()
     dialog = ann.page.get_by_role("dialog")
@@ -331,7 +333,7 @@ async def fork(ann: Screen, path: str, product: Product) -> None:
     await ann.page.get_by_role("button", name="Fork", exact=True).click()
     await ann.page.wait_for_url(lambda url: "/session/ses_" in url and path not in url)
     await ann.prompt("SCENARIO=recall")
-    await Log(product, ann.page.url).turns(1)
+    await Log(product, ann.page.url).answered("SCENARIO=recall")
     await expect(ann.page.locator(".said").last).to_contain_text("written without a gateway")
 
 
@@ -344,18 +346,18 @@ async def test_an_agent_of_the_agent_client_protocol_and_a_terminal(
     phone = await screen(browser, product, phone=True)
     path = await ann.start(GEMINI, project, "SAY=Hello from **Gemini**")
     log = Log(product, path)
-    await log.turns(1)
+    await log.answered("Hello from **Gemini**")
     await expect(ann.page.locator(".said strong")).to_have_text("Gemini")
     await phone.open(path)
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'approved'}")
     await expect(card(ann.page)).to_contain_text("touch")
     await card(phone.page).get_by_role("button", name="Allow", exact=True).click()
-    await log.turns(2)
+    await log.answered(f"CMD=touch {project / 'approved'}")
     assert (project / "approved").exists()
     await ann.prompt(f"SCENARIO=bash CMD=touch {project / 'denied'}")
     await card(ann.page).get_by_role("button", name="Deny").click()
     await ann.page.get_by_role("button", name="Deny").last.click()
-    await log.turns(3)
+    await log.answered(f"CMD=touch {project / 'denied'}")
     assert not (project / "denied").exists()
     await ann.prompt("SCENARIO=hold")
     await api.wait_holding(timeout=60)

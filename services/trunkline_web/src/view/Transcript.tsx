@@ -7,6 +7,8 @@ import { RowView } from "./Rows";
 
 const NEAR = 80;
 const OLDER_AT = 600;
+/** Milliseconds in which a list that moves while its content changes is taken to be moved by a person. */
+const HAND_MS = 1_000;
 /** Height of what stands above the list, as in the style sheet. */
 const ABOVE = 48;
 
@@ -17,10 +19,13 @@ export function Transcript(props: { view: SessionView; state?: SessionState }) {
   const [shifting, setShifting] = createSignal(false);
   let scroller: HTMLDivElement | undefined;
   let list: VirtualizerHandle | undefined;
-  let last = 0;
+  let last = { top: 0, height: 0 };
+  let touched = Number.NEGATIVE_INFINITY;
 
   function toEnd(): void {
-    if (scroller !== undefined) scroller.scrollTop = scroller.scrollHeight;
+    if (scroller === undefined) return;
+    scroller.scrollTop = scroller.scrollHeight;
+    last = { top: scroller.scrollTop, height: scroller.scrollHeight };
   }
 
   async function older(): Promise<void> {
@@ -33,11 +38,13 @@ export function Transcript(props: { view: SessionView; state?: SessionState }) {
 
   function onScroll(): void {
     if (scroller === undefined) return;
-    // Only who scrolls up leaves the end: rows that get their heights late do not.
-    if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR) setAtEnd(true);
-    else if (scroller.scrollTop < last) setAtEnd(false);
-    last = scroller.scrollTop;
-    if (scroller.scrollTop < OLDER_AT) void older();
+    const { scrollTop: top, scrollHeight: height } = scroller;
+    // Only who scrolls up leaves the end: rows that shrink and grow under the list do not, though they move it, too.
+    const byHand = height === last.height || performance.now() - touched < HAND_MS;
+    if (height - top - scroller.clientHeight < NEAR) setAtEnd(true);
+    else if (top < last.top && byHand) setAtEnd(false);
+    last = { top, height };
+    if (top < OLDER_AT) void older();
   }
 
   // What grows below while one is at the end pulls along: rows come late to their heights.
@@ -48,6 +55,9 @@ export function Transcript(props: { view: SessionView; state?: SessionState }) {
     watching.observe(content);
     if (scroller !== undefined) watching.observe(scroller);
     onCleanup(() => watching.disconnect());
+    for (const hand of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+      scroller?.addEventListener(hand, () => (touched = performance.now()), { passive: true });
+    }
   }
 
   createEffect(
