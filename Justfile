@@ -122,6 +122,11 @@ smoke *args: setup
     @python -m trunkline_testkit.agents install codex copilot gemini opencode
     @pytest -q -n 3 -m smoke tests/live/matrix "$@"
 
+# audit the app's main views with Lighthouse, on a phone and on a wide screen
+audit: setup web
+    @cd tests/e2e/lighthouse && npm ci --silent --ignore-scripts
+    @python -m tests.e2e.audit
+
 # build the images, run them with Docker Compose, kill every container (without a registry: tests/deploy/stand-ins.sh)
 compose-test *args: setup
     @pytest -q -m compose tests/deploy/test_compose.py "$@"

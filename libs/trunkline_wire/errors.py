@@ -72,6 +72,11 @@ ERRORS: Final[dict[str, ErrorCode]] = {
     "unknown_extension": ErrorCode(_S.NOT_FOUND, "No extension of this name answers."),
     "no_pages": ErrorCode(_S.NOT_FOUND, "The extension has no pages."),
     "extension_failed": ErrorCode(_S.BAD_GATEWAY, "The extension answered with an error, or with no JSON."),
+    # from anywhere
+    "bad_seal": ErrorCode(_S.BAD_REQUEST, "An encrypted message does not open, or is from another connection."),
+    "unpaired": ErrorCode(_S.FORBIDDEN, "The host does not know this device, or no more."),
+    "bad_pairing": ErrorCode(_S.FORBIDDEN, "The pairing link is too old, was used before, or was not confirmed."),
+    "host_away": ErrorCode(_S.SERVICE_UNAVAILABLE, "The host is not connected to the relay."),
     # the log
     "log_unavailable": ErrorCode(_S.SERVICE_UNAVAILABLE, "The NATS server can't be reached."),
     "log_unwritable": ErrorCode(_S.INSUFFICIENT_STORAGE, "The log takes no writes: its disk may be full."),

@@ -21,7 +21,7 @@ TEXT: Final = (
 )
 
 
-async def _session(client: Client, cwd: Path, title: str, prompt: str) -> str:
+async def begin(client: Client, cwd: Path, title: str, prompt: str) -> str:
     await asyncio.to_thread(cwd.mkdir, parents=True, exist_ok=True)
     made = await client.call("session.create", adapter="demo", cwd=str(cwd), title=title)
     session = made["session"]
@@ -46,15 +46,15 @@ async def _shoot(one: Screen, name: str, path: str, ready: str, *, tall: int | N
 async def take(product: Product, browser: Browser, work: Path) -> None:
     """All of them, of sessions and a team that begin here."""
     async with await product.client() as client, crew(product) as team:
-        parser = await _session(client, work / "parser", "Tests for the parser", FIRST)
+        parser = await begin(client, work / "parser", "Tests for the parser", FIRST)
         await client.wait("turn.completed", session=parser)
         await client.call("session.prompt", session=parser, text=TEXT)
         await client.wait("permission.requested", session=parser)
-        site = await _session(client, work / "site", "Which colours?", "question Shall the site have a dark theme?")
+        site = await begin(client, work / "site", "Which colours?", "question Shall the site have a dark theme?")
         await client.wait("question.asked", session=site)
-        done = await _session(client, work / "site", "Footer links", "say The footer has the three links now.")
+        done = await begin(client, work / "site", "Footer links", "say The footer has the three links now.")
         await client.wait("turn.completed", session=done)
-        busy = await _session(client, work / "parser", "Long migration", "slow 4000")
+        busy = await begin(client, work / "parser", "Long migration", "slow 4000")
         await client.wait("message.delta", session=busy)
         for name, phone, dark in (("wide", False, False), ("phone", True, False), ("phone-dark", True, True)):
             one = await screen(browser, product, phone=phone, dark=dark)

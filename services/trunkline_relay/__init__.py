@@ -1,0 +1,1 @@
+"""Trunkline from anywhere: the relay that hosts and devices meet at, and the host's way to it."""

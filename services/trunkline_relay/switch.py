@@ -1,0 +1,133 @@
+"""Who is connected to a relay, and what goes where: no input, no output. It keeps who may come, and nothing of what is said."""
+
+import secrets
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from trunkline_seal.control import MAX_DEVICES, Base, Close, Opened, b64
+from trunkline_seal.handshake import SID_BYTES
+from trunkline_wire import TrunklineError
+
+MAX_OFFERS: Final = 16
+MAX_OFFER_S: Final = 300.0
+MAX_CONNECTIONS: Final = 256
+"""Of one host at a time."""
+
+
+class Line(Protocol):
+    """A connection, as `trunkline_relay.lines` has it."""
+
+    def say(self, message: Base) -> None: ...
+    def put(self, frame: bytes) -> bool: ...
+    def end(self) -> None: ...
+
+
+class Visit:
+    """A device's connection to a host."""
+
+    def __init__(self, sid: bytes, host: "HostPlace", line: Line, device: bytes | None) -> None:
+        self.sid = sid
+        self.host = host
+        self.line = line
+        self.device = device
+
+    def up(self, envelope: bytes) -> None:
+        """From the device to the host."""
+        self.host.line.put(envelope)
+
+
+class HostPlace:
+    """A host that is connected, with the devices that it admits and the connections that it has."""
+
+    def __init__(self, name: str, line: Line, clock: Callable[[], float]) -> None:
+        self.name = name
+        self.line = line
+        self.admitted: frozenset[bytes] = frozenset()
+        self.offers: dict[str, float] = {}
+        """By pairing, until when, in seconds of the clock."""
+        self.visits: dict[bytes, Visit] = {}
+        self._clock = clock
+
+    def admit(self, devices: frozenset[bytes]) -> None:
+        """Raises TrunklineError `bad_params` for too many."""
+        if len(devices) > MAX_DEVICES:
+            raise TrunklineError("bad_params", f"a host may admit {MAX_DEVICES} devices", field="devices")
+        self.admitted = devices
+        for visit in list(self.visits.values()):
+            if visit.device is not None and visit.device not in devices:
+                self.leave(visit, "the device was revoked")
+
+    def offer(self, pairing: str, seconds: float) -> None:
+        """Raises TrunklineError `bad_params` for too many."""
+        now = self._clock()
+        self.offers = {name: until for name, until in self.offers.items() if until > now}
+        if len(self.offers) >= MAX_OFFERS:
+            raise TrunklineError("bad_params", f"a host may offer {MAX_OFFERS} pairings at a time", field="pairing")
+        self.offers[pairing] = now + min(seconds, MAX_OFFER_S)
+
+    def withdraw(self, pairing: str) -> None:
+        self.offers.pop(pairing, None)
+
+    def visit(self, line: Line, *, device: bytes | None = None, pairing: str = "") -> Visit:
+        """A device comes; its route key is proven. Raises TrunklineError `unpaired`, `bad_pairing`, `rate_limited`."""
+        if device is None:
+            if self.offers.pop(pairing, 0.0) <= self._clock():
+                raise TrunklineError(
+                    "bad_pairing", "the link is too old, was used before, or is none: `trunkline pair` makes another"
+                )
+        elif device not in self.admitted:
+            raise TrunklineError("unpaired", "the host does not know this device, or no more: pair it again")
+        if len(self.visits) >= MAX_CONNECTIONS:
+            raise TrunklineError("rate_limited", f"the host has {MAX_CONNECTIONS} connections already")
+        visit = Visit(secrets.token_bytes(SID_BYTES), self, line, device)
+        self.visits[visit.sid] = visit
+        return visit
+
+    def leave(self, visit: Visit, reason: str) -> None:
+        """The connection is over, whoever ended it."""
+        if self.visits.pop(visit.sid, None) is None:
+            return
+        self.line.say(Close(sid=visit.sid.hex(), reason=reason))
+        visit.line.end()
+
+    def down(self, sid: bytes, envelope: bytes) -> None:
+        """From the host to a device. What comes for one that has left is dropped; a device that is too slow leaves."""
+        visit = self.visits.get(sid)
+        if visit is not None and not visit.line.put(envelope):
+            self.leave(visit, "the device is too slow")
+
+
+class Switch:
+    """All hosts that are connected here."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.hosts: dict[str, HostPlace] = {}
+        self._clock = clock
+
+    def arrive(self, name: str, line: Line) -> HostPlace:
+        """A host connects; its name is proven. One that was there under this name is replaced: it has come again by another way."""
+        former = self.hosts.get(name)
+        if former is not None:
+            self.depart(former)
+        place = self.hosts[name] = HostPlace(name, line, self._clock)
+        return place
+
+    def depart(self, place: HostPlace) -> None:
+        """A host's connection is over, and with it those of its devices."""
+        if self.hosts.get(place.name) is place:
+            del self.hosts[place.name]
+        for visit in list(place.visits.values()):
+            place.leave(visit, "the host has gone")
+        place.line.end()
+
+    def find(self, name: str) -> HostPlace:
+        """Raises TrunklineError `host_away`."""
+        place = self.hosts.get(name)
+        if place is None:
+            raise TrunklineError("host_away", "the host is not connected: it is off, or has no network")
+        return place
+
+
+def opened(visit: Visit, pairing: str = "") -> Opened:
+    """What the host is told of a new connection."""
+    return Opened(sid=visit.sid.hex(), device=b64(visit.device) if visit.device else "", pairing=pairing)
