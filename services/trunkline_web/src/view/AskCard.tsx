@@ -55,7 +55,7 @@ export function AskCard(props: { record: AskRecord; state?: SessionState; link?:
     <article class="ask" aria-labelledby={heading} tabindex="0" onKeyDown={onKey} data-ask={props.record.ask}>
       <header>
         <Icon name={props.record.kind === "question" ? "question" : props.record.kind === "plan" ? "list" : "shield"} />
-        <h3 id={heading}>
+        <h2 id={heading}>
           <Switch>
             <Match when={props.record.kind === "question"}>The agent asks</Match>
             <Match when={props.record.kind === "plan"}>A plan to approve</Match>
@@ -63,7 +63,7 @@ export function AskCard(props: { record: AskRecord; state?: SessionState; link?:
               Allow <b>{visible(asked().name ?? "this")}</b>?
             </Match>
           </Switch>
-        </h3>
+        </h2>
         <Show when={props.record.lane}>
           <span class="chip">subagent</span>
         </Show>
