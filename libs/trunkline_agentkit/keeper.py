@@ -211,11 +211,17 @@ class Keeper:
         for pipe in pipes:
             os.set_blocking(pipe, False)
 
-    def keep(self) -> None:
-        """Until it is told to end, or nobody wants it any more; then nothing of the agent is left."""
+    def keep(self, files: list[str]) -> None:
+        """Until it is told to end, or nobody wants it any more; then nothing of the agent is left, and none of `files`."""
         while not self._over:
             self._step()
         self._family.end_all()
+        # Before the worker hears of the end: it then ends whatever of the family still runs, and that is us.
+        for name in files:
+            try:  # noqa: SIM105 - as above
+                os.unlink(name)  # noqa: PTH108 - as above
+            except OSError:
+                pass
         for connection in [*self._guests, *([self._worker] if self._worker is not None else [])]:
             connection.close()
 
@@ -452,19 +458,15 @@ def main() -> None:
         os.close(pipe)
     detach()
     listener = _listen(os.fsdecode(directory))
-    spool = Spool(os.path.join(os.fsdecode(directory), SPOOL), int(limit))  # noqa: PTH118 - as above
+    files = [os.path.join(os.fsdecode(directory), name) for name in (SOCKET, SPOOL)]  # noqa: PTH118 - as above
+    spool = Spool(files[-1], int(limit))
     os.chdir("/")
     try:  # noqa: SIM105 - as above
         os.write(control, b"%d\n" % agent)
     except OSError:
         pass  # the worker has died: that shows at once
     ours = (sides[0][1], sides[1][0], sides[2][0])
-    Keeper(control, wakeup, agent, gate, ours, listener, spool, secret, float(patience)).keep()
-    for name in (SOCKET, SPOOL):
-        try:  # noqa: SIM105 - as above
-            os.unlink(os.path.join(os.fsdecode(directory), name))  # noqa: PTH108,PTH118 - as above
-        except OSError:
-            pass
+    Keeper(control, wakeup, agent, gate, ours, listener, spool, secret, float(patience)).keep(files)
 
 
 if __name__ == "__main__":
