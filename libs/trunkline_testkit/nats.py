@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from trunkline_testkit.ports import free_port
-from trunkline_testkit.processes import Guard
+from trunkline_testkit.processes import Guard, thread_states
+from trunkline_testkit.waiting import eventually_sync
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -195,8 +196,9 @@ class NatsServer:
         self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers."""
+        """SIGSTOP: connections stay open and nothing answers, from the return on."""
         os.kill(self.pid, signal.SIGSTOP)
+        eventually_sync(lambda: all(state == "T" for state in thread_states(self.pid)))
 
     def resume(self) -> None:
         """SIGCONT after `pause`."""

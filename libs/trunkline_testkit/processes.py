@@ -130,6 +130,12 @@ def stop(pid: int) -> None:
     _signal(pid, signal.SIGSTOP)
 
 
+def thread_states(pid: int) -> list[str]:
+    """One letter for each thread of a process, as in proc(5)."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return [stat.rpartition(")")[2].split()[0] for stat in stats]
+
+
 def cont(pid: int) -> None:
     """SIGCONT: a stopped process goes on."""
     _signal(pid, signal.SIGCONT)
