@@ -242,6 +242,11 @@ def server_config(keys: Mapping[str, str], extensions: Mapping[str, tuple[str, G
     return tenants_config([Tenant(keys=keys, extensions=extensions or {})])
 
 
+def accounts_block(accounts: Mapping[str, Any]) -> str:
+    """As it stands in a server's configuration, JSON inside."""
+    return f"accounts: {json.dumps(accounts, indent=2)}"
+
+
 def tenants_config(tenants: Iterable[Tenant]) -> str:
     """The `accounts` block of a nats-server with a log for each tenant.
 
@@ -250,11 +255,12 @@ def tenants_config(tenants: Iterable[Tenant]) -> str:
     """
     accounts: dict[str, Any] = {}
     for tenant in tenants:
-        accounts |= _accounts(tenant)
-    return f"accounts: {json.dumps(accounts, indent=2)}"
+        accounts |= accounts_of(tenant)
+    return accounts_block(accounts)
 
 
-def _accounts(tenant: Tenant) -> dict[str, Any]:
+def accounts_of(tenant: Tenant) -> dict[str, Any]:
+    """The accounts of one log, by name."""
     suffix = f"_{tenant.name}" if tenant.name else ""
     account, readers, extensions = ACCOUNT + suffix, READERS + suffix, EXTENSIONS + suffix
     insiders = [_user(user, key, GRANTS[user]) for user, key in tenant.keys.items() if user != "reader"]
@@ -290,13 +296,14 @@ def _accounts(tenant: Tenant) -> dict[str, Any]:
 
 def _user(user: str, key: str, grants: Grants) -> dict[str, Any]:
     permissions: dict[str, Any] = {
-        "publish": _allow(grants.publish),
-        "subscribe": _allow((f"_INBOX_{user}.>", *grants.subscribe)),
+        "publish": allow(grants.publish),
+        "subscribe": allow((f"_INBOX_{user}.>", *grants.subscribe)),
     }
     if grants.answers:
         permissions["allow_responses"] = {"max": 100, "expires": "1m"}
     return {"nkey": key, "permissions": permissions}
 
 
-def _allow(rights: Iterable[str]) -> dict[str, list[str]]:
+def allow(rights: Iterable[str]) -> dict[str, list[str]]:
+    """As a server's configuration wants it."""
     return {"allow": list(dict.fromkeys(rights))}

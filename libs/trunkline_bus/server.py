@@ -22,6 +22,8 @@ from typing import Final, Self
 import msgspec
 from msgspec.structs import replace
 
+from trunkline_bus import leaf
+from trunkline_bus.leaf import Leaf
 from trunkline_wire import TrunklineError
 
 log = logging.getLogger(__name__)
@@ -59,6 +61,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_file: Path | None = None
     host: str = "127.0.0.1"
     store_key: Path | None = None
+    leaf: Leaf | None = None
+    """The hub that it reaches, if it has one."""
 
 
 class _Ports(msgspec.Struct, frozen=True):
@@ -283,7 +287,7 @@ class EmbeddedServer:
         self._broken = False
         key = _store_key(self.settings.store_key)
         _same_key(self.settings.directory / "store-key", key.get(STORE_KEY))
-        environment = {**os.environ, **key}
+        environment = {**os.environ, **key, **(leaf.environment(self.settings.leaf) if self.settings.leaf else {})}
         with self.log_path.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                 str(binary()),
@@ -387,7 +391,10 @@ def _config(settings: ServerSettings, *, port: int, name: str, limit: int) -> st
         f"  sync_interval: {json.dumps(settings.sync_interval)}",
         # The key itself stands in the server's environment alone.
         *(("  cipher: chachapoly", f"  key: ${STORE_KEY}") if settings.store_key is not None else ()),
+        # Or the hub's own streams and ours would be taken for one system.
+        *((f"  domain: {json.dumps(settings.leaf.name)}",) if settings.leaf is not None else ()),
         "}",
+        *((leaf.remote(settings.leaf),) if settings.leaf is not None else ()),
     ]
     if settings.monitor_port is not None:
         lines.append(f"http: {json.dumps(f'{settings.host}:{settings.monitor_port}')}")

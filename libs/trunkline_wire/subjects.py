@@ -166,3 +166,18 @@ def parse(subject: str) -> Parsed | None:
     if family in ("cmd", "answer"):
         return Parsed(family, tokens[2], ".".join(tokens[3:]))
     return None
+
+
+def leaf_api(leaf: str) -> str:
+    """Where a hub asks the leaf of this name for its events."""
+    return f"trunk.leaf.{check_token(leaf)}.api"
+
+
+def leaf_events(leaf: str) -> str:
+    """Where the events of a leaf come to its hub."""
+    return f"trunk.leaf.{check_token(leaf)}.events"
+
+
+def leaf_mirror(leaf: str) -> str:
+    """The stream of a hub that has the events of a leaf."""
+    return f"{EVENTS}_of_{check_token(leaf)}"

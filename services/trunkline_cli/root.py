@@ -41,6 +41,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "import": ("history:import_history", "Import sessions that agents ran without Trunkline."),
     "translate": ("translate:translate", "Translate a recording of an agent into events."),
     "topology": ("topology:topology", "Plan, create and update the streams on a NATS server."),
+    "leaf": ("leaf:leaf", "Mirror this log's events at a hub, by a connection outwards."),
     "backup": ("backup:backup", "Copy the log's truth into a directory."),
     "restore": ("backup:restore", "Put a backup into an empty NATS server."),
     "retention": ("retention:retention", "Write sessions closed long ago to files, and erase them."),

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from trunkline_bus import guests, topology
 from trunkline_bus.connection import Bus, BusSettings
-from trunkline_bus.credentials import ensure_keys, public_key, server_config
+from trunkline_bus.credentials import ACCOUNT, Grants, Tenant, accounts_block, accounts_of, ensure_keys, public_key
+from trunkline_bus.leaf import Leaf, with_leaf
 from trunkline_bus.server import EmbeddedServer, ServerSettings, is_full, takes_writes
 from trunkline_supervisor.backoff import Restarts
 from trunkline_wire import TrunklineError
@@ -56,17 +57,35 @@ class OwnBroker:
     whose content encrypts its store.
     """
 
-    def __init__(self, directory: Path, log_file: Path, tell: OneLine, *, store_key: Path | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        log_file: Path,
+        tell: OneLine,
+        *,
+        store_key: Path | None = None,
+        leaf: Leaf | None = None,
+    ) -> None:
         self._seeds = ensure_keys(directory / "keys")
         self._users = {user: public_key(file) for user, file in self._seeds.items()}
         self._directory = directory
         self._guests = guests.read(directory)
-        authorization = server_config(self._users, self._guests)
+        self._leaf = leaf
         self.server = EmbeddedServer(
-            ServerSettings(directory=directory, log_file=log_file, authorization=authorization, store_key=store_key)
+            ServerSettings(
+                directory=directory,
+                log_file=log_file,
+                authorization=self._authorization(self._guests),
+                store_key=store_key,
+                leaf=leaf,
+            )
         )
         self._tell = tell
         self._restarts = Restarts()
+
+    def _authorization(self, extensions: Mapping[str, tuple[str, Grants]]) -> str:
+        accounts = accounts_of(Tenant(keys=self._users, extensions=extensions))
+        return accounts_block(with_leaf(accounts, ACCOUNT, self._leaf.name) if self._leaf is not None else accounts)
 
     @property
     def url(self) -> str:
@@ -157,7 +176,7 @@ class OwnBroker:
             return
         if present != self._guests:
             self._guests = present
-            self.server.admit(server_config(self._users, present))
+            self.server.admit(self._authorization(present))
             log.info("guests_changed", extra={"users": sorted(present)})
 
     async def stop(self) -> None:

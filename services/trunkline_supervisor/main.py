@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trunkline_agentkit.death import become_subreaper
 from trunkline_bus import guests
+from trunkline_bus.leaf import Leaf, leaf_key
 from trunkline_service.logs import configure_logging
 from trunkline_service.run import leave, settle
 from trunkline_service.settings import load
@@ -20,6 +21,7 @@ from trunkline_supervisor.home import Home
 from trunkline_supervisor.services import EXTENSION_RIGHTS, chosen, configured_extensions
 from trunkline_supervisor.settings import SupervisorSettings
 from trunkline_wire import TrunklineError
+from trunkline_wire.ids import check_token
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -85,7 +87,15 @@ def _broker(settings: SupervisorSettings, console: Console) -> Broker:
     if settings.nats_url:
         return OtherBroker(settings.nats_url, settings.nats_seed, {})
     home = Home(settings.home)
-    return OwnBroker(home.root / "nats", home.log("nats-server"), console.trouble, store_key=settings.store_key)
+    directory = home.root / "nats"
+    leaf = None
+    if settings.leaf_url:
+        if not settings.leaf_name:
+            raise TrunklineError("bad_settings", "leaf_url wants a leaf_name, by which the hub knows this log")
+        name = check_token(settings.leaf_name)
+        leaf = Leaf(url=settings.leaf_url, name=name, seed_file=leaf_key(directory), ca_file=settings.leaf_ca)
+    log_file = home.log("nats-server")
+    return OwnBroker(directory, log_file, console.trouble, store_key=settings.store_key, leaf=leaf)
 
 
 async def _demo(supervisor: Supervisor, console: Console) -> None:

@@ -26,3 +26,9 @@ class SupervisorSettings(Settings, frozen=True, kw_only=True):
     """A file (0600, 32 characters or more) whose content encrypts what its nats-server stores; keep it elsewhere than the store."""
     start_s: float = 60.0
     """Seconds until everything must be ready."""
+    leaf_url: str = ""
+    """A hub's port for leaf nodes (`tls://hub.example:7422`), which gets this log's events; see `trunkline leaf`."""
+    leaf_name: str = ""
+    """What the hub calls this log."""
+    leaf_ca: Path | None = None
+    """The certificates that vouch for the hub, where the system's do not."""

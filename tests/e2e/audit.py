@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import click
 from playwright.async_api import async_playwright
 from tests.e2e.browser import ABSENT, CHROMIUM, FLAGS, MISSING
 from tests.e2e.screens import FIRST, TEXT, begin
@@ -64,7 +65,7 @@ async def audit(port: int, address: str, way: Way, into: Path) -> list[float]:
             for one in sorted(refs):
                 told = found["audits"][one]
                 if (told["score"] if told["score"] is not None else 1) < 0.9:
-                    print(f"   {one}: {told['title']} {told.get('displayValue', '')}")
+                    click.echo(f"   {one}: {told['title']} {told.get('displayValue', '')}")
     return [found["categories"][kind]["score"] or 0 for kind in KINDS]
 
 
@@ -89,7 +90,11 @@ async def main() -> None:
     worst = 0
     with tempfile.TemporaryDirectory(prefix="tl-audit-") as home:
         work = Path(home)
-        async with running(work) as product, signed_in(product, work / "profile") as port, await product.client() as client:
+        async with (
+            running(work) as product,
+            signed_in(product, work / "profile") as port,
+            await product.client() as client,
+        ):
             session = await begin(client, work / "parser", "Tests for the parser", FIRST)
             await client.wait("turn.completed", session=session)
             await client.call("session.prompt", session=session, text=TEXT)
@@ -100,7 +105,7 @@ async def main() -> None:
                     scores = await audit(port, product.state["gateway"] + path, way, work / "report.json")
                     good = all(score >= least for score, least in zip(scores, way.least, strict=True))
                     told = ", ".join(f"{kind} {score:.2f}" for kind, score in zip(KINDS, scores, strict=True))
-                    print(f"{'ok' if good else '--'} {view}: {told}", flush=True)
+                    click.echo(f"{'ok' if good else '--'} {view}: {told}")
                     worst |= not good
     sys.exit(int(worst))
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.e2e.browser import ABSENT, MISSING, Screen, chromium, screen
-from tests.e2e.line import Line
 from tests.e2e.log import Log, squeezed
 from tests.live.test_teams import SWITCHES, using
 
 from trunkline_testkit import eventually
 from trunkline_testkit.agents import require
+from trunkline_testkit.line import Line
 from trunkline_testkit.model_api import ScriptedApi
 from trunkline_testkit.offline import offline_env
 from trunkline_testkit.product import Product, running

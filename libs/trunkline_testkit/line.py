@@ -1,4 +1,4 @@
-"""A TCP line between a browser and the gateway that a test can cut, as a phone loses its network."""
+"""A TCP line that a test can cut, as a phone loses its network."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ _CHUNK: Final = 64 * 1024
 
 
 class Line:
-    """Listens on loopback in front of `target` (an http URL). Cut, it takes no connection and drops those that there are."""
+    """Listens on loopback in front of `target` (a URL). Cut, it takes no connection and drops those that there are."""
 
     def __init__(self, target: str) -> None:
         self._target = urllib.parse.urlsplit(target)
