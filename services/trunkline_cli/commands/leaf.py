@@ -23,7 +23,7 @@ def leaf() -> None:
     """Mirror this log's events at a hub of yours: by a connection outwards, for programs that run there."""
 
 
-@leaf.command()
+@leaf.command(epilog=EPILOG)
 @click.option("--name", required=True, help="What the hub calls this log: letters, digits, - and _.")
 @click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
 def user(name: str, home: Path | None) -> int:
@@ -42,7 +42,7 @@ def user(name: str, home: Path | None) -> int:
     return 0
 
 
-@leaf.command()
+@leaf.command(epilog=EPILOG)
 @click.argument("name")
 @click.option("--replicas", type=click.IntRange(1, 5), default=1, show_default=True, help="Copies at the hub.")
 @click.option("--max-bytes", type=int, default=-1, help="Limit of the mirror; it then forgets its oldest events.")
