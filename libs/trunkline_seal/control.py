@@ -157,5 +157,5 @@ def _decoded(decoder: msgspec.json.Decoder[T], text: str) -> T:
         raise TrunklineError("too_large", "a control frame is too large")
     try:
         return decoder.decode(text)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise TrunklineError("bad_frame", f"no control frame of a relay: {error}") from error
