@@ -36,6 +36,7 @@ SERVICES: Final = (
     "permissions",
     "projector",
     "relay",
+    "relay_server",
     "supervisor",
     "teams",
 )
@@ -131,7 +132,7 @@ def _from_environment(environ: Mapping[str, str], service: str, names: set[str],
         if not variable.startswith("TRUNKLINE_"):
             continue
         key = variable.removeprefix("TRUNKLINE_")
-        prefix = next((s for s in SERVICES if key.startswith(f"{s.upper()}_")), None)
+        prefix = max((s for s in SERVICES if key.startswith(f"{s.upper()}_")), key=len, default=None)
         if prefix == service:
             own[_known(key.removeprefix(f"{service.upper()}_"), names, variable, cutoff=0)] = value
         elif prefix is None:

@@ -5,7 +5,6 @@ import pwd
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -18,28 +17,15 @@ from trunkline_gateway.problems import problem
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.tokens import Tokens, digest_of
+from trunkline_service.web import HEADERS, LOOPBACK, host_of, same_origin
 from trunkline_wire import TrunklineError
 
 if TYPE_CHECKING:
     from trunkline_gateway.oidc import Oidc
 
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 SECRET_KEYS: Final = frozenset({"token", "access_token", "authorization", "auth"})
 SANDBOX: Final = "sandbox"
 """The name of the route whose pages have no origin, and load what belongs to them from it."""
-HEADERS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Content-Security-Policy": (
-        # a terminal draws its colours with style attributes; no text of an agent ever becomes markup with one
-        "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; connect-src 'self'; "
-        "img-src 'self' data:; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "Cache-Control": "no-store",
-}
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -151,14 +137,14 @@ class Access:
         if peer_of(request).uid is not None:
             return
         host = request.headers.get("Host", "")
-        if _name(host) not in self._hosts:
+        if host_of(host) not in self._hosts:
             raise TrunklineError(
                 "bad_origin", f"the Host {host[:128]!r} is not ours: add it to `hosts` if it should be"
             )
         origin = request.headers.get("Origin")
         if origin == "null" and request.match_info.route.name == SANDBOX:
             return  # no credential of a browser's counts there
-        if origin is not None and origin not in self._origins and not _same(origin, host):
+        if origin is not None and origin not in self._origins and not same_origin(origin, host):
             raise TrunklineError(
                 "bad_origin", f"pages of {origin[:128]!r} may not connect: add it to `origins` if they should"
             )
@@ -185,22 +171,9 @@ def peer_of(request: web.Request) -> Peer:
     return peers.of_tcp(address, own)
 
 
-def _name(host: str) -> str:
-    """The name of a Host header, without port and brackets."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
-
-
 def _shown(path: str) -> str:
     """A path without the ticket that pages of extensions have in theirs."""
     return "/".join(path.split("/")[:3]) if path.startswith("/ext/") else path[:128]
-
-
-def _same(origin: str, host: str) -> bool:
-    parts = urlsplit(origin)
-    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
 
 
 def _user_name(uid: int) -> str:
