@@ -403,4 +403,35 @@ _NATS: Final = Board(
     ),
 )
 
-BOARDS: Final = (_OVERVIEW, _AGENTS, _ASKS, _BUS, _GATEWAY, _TEAMS, _NATS)
+_RELAY: Final = Board(
+    "trunkline-relay",
+    "Trunkline / Relay",
+    (
+        (
+            "Who is connected",
+            (
+                stat("Hosts", "sum(trunkline_relay_hosts)"),
+                stat("Devices", 'sum(trunkline_relay_visits{host="here"})', says="Each is counted where its host is."),
+                panel("Hosts by replica", "max by (instance) (trunkline_relay_hosts)", "{{instance}}"),
+                panel(
+                    "Connections of devices",
+                    "sum by (instance, host) (trunkline_relay_visits)",
+                    "{{instance}} host {{host}}",
+                ),
+            ),
+        ),
+        (
+            "What goes by",
+            (
+                rate("Envelopes", "trunkline_relay_frames_total", "direction"),
+                rate("Bytes", "trunkline_relay_bytes_total", "direction", "Bps"),
+                rate("Refused", "trunkline_relay_refused_total", "code"),
+                rate(
+                    "Too slow", "trunkline_relay_slow_total", "end", says="Cut; they come again and resume by cursor."
+                ),
+            ),
+        ),
+    ),
+)
+
+BOARDS: Final = (_OVERVIEW, _AGENTS, _ASKS, _BUS, _GATEWAY, _TEAMS, _NATS, _RELAY)

@@ -169,6 +169,7 @@ GRANTS: Final[dict[str, Grants]] = {
         ),
         answers=True,
     ),
+    "relay": Grants(publish=(subjects.ALL_RELAYED,), subscribe=(subjects.ALL_RELAYED,), answers=True),
     "reader": Grants(
         publish=(
             f"$JS.API.DIRECT.GET.{subjects.EVENTS}",

@@ -140,6 +140,26 @@ GATEWAY_REFUSED: Final = Counter(
 GATEWAY_AUDIT_COUNTED: Final = Counter(
     "trunkline_gateway_audit_counted_total", "Audit records that are not stored one by one, but as a number of them."
 )
+RELAY_HOSTS: Final = Gauge("trunkline_relay_hosts", "Hosts that are connected to a relay.")
+RELAY_VISITS: Final = Gauge(
+    "trunkline_relay_visits",
+    "Connections of devices to hosts at a relay, by where the host is (here, or at another replica: elsewhere).",
+    ["host"],
+)
+RELAY_FRAMES: Final = Counter(
+    "trunkline_relay_frames_total",
+    "Envelopes that came to a relay, by direction (up: from devices, down).",
+    ["direction"],
+)
+RELAY_BYTES: Final = Counter("trunkline_relay_bytes_total", "Bytes of those envelopes, likewise.", ["direction"])
+RELAY_REFUSED: Final = Counter(
+    "trunkline_relay_refused_total", "Connections that a relay refused or ended for a fault, by error code.", ["code"]
+)
+RELAY_SLOW: Final = Counter(
+    "trunkline_relay_slow_total",
+    "Connections cut because their end took too little, by end (host, device, replica).",
+    ["end"],
+)
 DEAD_LETTERS: Final = Counter("trunkline_dead_letters_total", "Messages that a service could not apply.", ["service"])
 PROJECTION_APPLIED: Final = Counter(
     "trunkline_projection_messages_total", "Messages that a projection has read.", ["projection"]

@@ -32,6 +32,7 @@ KV_WORKERS: Final = "trunk_workers"
 KV_PRESENCE: Final = "trunk_presence"
 BLOBS: Final = "trunk_blobs"
 
+RelayWay = Literal["up", "down", "end"]
 Channel = Literal["agent.fact", "agent.ask", "permission", "team", "ext"]
 
 ALL_EVENTS: Final = "trunk.ev.>"
@@ -53,6 +54,9 @@ ALL_TERMINALS_CTL: Final = "trunk.term.*.ctl"
 ALL_OF_EXTENSIONS: Final = "trunk.ev.*.*.ext"
 ALL_EXTENSION_CALLS: Final = "trunk.ext.>"
 ALL_EXTENSION_REQUESTS: Final = "trunk.api.>"
+ALL_RELAYED: Final = "trunk.relay.>"
+RELAYS_ALIVE: Final = "trunk.relay.alive"
+"""Where the replicas of a relay say that they live, and which host has come to them."""
 
 HEADER_ID: Final = "Trunk-Id"
 HEADER_TYPE: Final = "Trunk-Type"
@@ -140,6 +144,21 @@ def terminal_in(session: str) -> str:
 
 def terminal_ctl(session: str) -> str:
     return f"trunk.term.{check_id(session, 'ses')}.ctl"
+
+
+def relay_open(host: str) -> str:
+    """Where the replica of a relay that has the host is asked to let a device in."""
+    return f"trunk.relay.open.{check_token(host)}"
+
+
+def relay_visit(way: RelayWay, replica: str, sid: str) -> str:
+    """What one replica of a relay has for another: a device's connection, by direction, and its end."""
+    return f"trunk.relay.{way}.{check_token(replica)}.{check_token(sid)}"
+
+
+def relay_visits(replica: str) -> str:
+    """All of that for one replica."""
+    return f"trunk.relay.*.{check_token(replica)}.*"
 
 
 def dead_letter(service: str) -> str:

@@ -22,6 +22,7 @@ from tests.bench import (
     pipeline,
     projecting,
     reading,
+    relaying,
     replay,
     scale,
     teams,
@@ -85,6 +86,7 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "lengthy": lambda: once(lengthy.measure),
     "browser": lambda: once(browsing.measure),
     "crowd": lambda: once(crowd.measure),
+    "relaying": lambda: once(relaying.measure),
     "scale": lambda: once(scale.measure),
 }
 

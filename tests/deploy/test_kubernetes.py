@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -17,6 +18,8 @@ from trunkline_bus import metrics
 from trunkline_bus.credentials import GRANTS
 from trunkline_projector.histories import PagesView
 from trunkline_projector.sessions import SessionsView
+from trunkline_relay.gate import Gate
+from trunkline_relay.server_settings import ServerSettings
 from trunkline_service.settings import load
 
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
@@ -73,9 +76,10 @@ def ports_of(pod: Obj) -> dict[str, int]:
     }
 
 
-@pytest.fixture(scope="module", params=["dev", "prod"])
+@pytest.fixture(scope="module", params=["dev", "prod", "prod with relay"])
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return build(tmp_path_factory.mktemp("kubernetes"), request.param)
+    name, _, component = request.param.partition(" with ")
+    return build(tmp_path_factory.mktemp("kubernetes"), name, *([component] if component else []))
 
 
 def build(directory: Path, name: str, *components: str) -> Built:
@@ -134,7 +138,8 @@ def test_every_reference_leads_somewhere(built: Built) -> None:
             assert "configMap" not in volume or volume["configMap"]["name"] in maps
             claim = volume.get("persistentVolumeClaim", {}).get("claimName")
             assert claim is None or claim in built.names("PersistentVolumeClaim")
-            assert "secret" not in volume or volume["secret"]["secretName"] in secrets
+            secret = volume.get("secret", {"optional": True})
+            assert secret.get("optional") or secret["secretName"] in secrets
         for container in spec["containers"]:
             assert {mount["name"] for mount in container.get("volumeMounts", [])} <= volumes
             for source in container.get("envFrom", []):
@@ -172,6 +177,7 @@ def test_selectors_pick_their_pods_and_ports_are_open(built: Built) -> None:
 
 def test_each_service_has_its_own_key_and_no_other(built: Built) -> None:
     users = {"gateway", "permissions", "projector", "teams", "worker", "topology"}
+    users |= {"relay"} & built.names("Deployment")
     seen: dict[str, str] = {}
     for workload, pod in built.pods():
         name = workload["metadata"]["name"]
@@ -295,3 +301,37 @@ def test_three_copies_need_three_servers_that_sync(built: Built) -> None:
     (config,) = (one["data"]["nats.conf"] for one in built.of("ConfigMap") if "nats.conf" in one["data"])
     assert "sync_interval: always" in config
     assert config.count(".nats-headless:6222") == (servers if servers > 1 else 0)
+
+
+def test_the_relay_answers_to_the_name_of_its_ingress_and_shares_hosts(tmp_path: Path) -> None:
+    built = build(tmp_path, "dev", "relay")
+    (host,) = (rule["host"] for one in built.of("Ingress") for rule in one["spec"]["rules"])
+    spec = built.workload("relay")["spec"]
+    assert spec["replicas"] == 2, "two that are one relay need NATS, which they are given"
+    (container,) = spec["template"]["spec"]["containers"]
+    (common,) = (one["data"] for one in built.of("ConfigMap") if one["metadata"]["name"].startswith("trunkline-"))
+    told = common | {one["name"]: one["value"] for one in container["env"]}
+    settings, _ = load(ServerSettings, "relay_server", environ=told)
+    assert (settings.hosts, settings.url) == ([host], f"https://{host}")
+    assert settings.nats_url == "nats://nats:4222"
+    assert settings.nats_seed == Path("/etc/trunkline/relay.nk")
+    assert settings.tokens is not None, "not everybody may bring a host"
+    assert ports_of(spec["template"])["http"] == settings.port
+    relay = spec["template"]
+    stranger = {"metadata": {"labels": {}}, "spec": {"containers": []}}
+    assert reaches(built, stranger, relay, settings.port)
+    assert not reaches(built, stranger, relay, 9464)
+    assert not reaches(built, relay, built.workload("gateway")["spec"]["template"], 30086)
+    Gate(time.monotonic, proxies=settings.proxies)
+
+
+def test_the_relay_of_compose_is_alone_and_as_narrow_as_the_others() -> None:
+    compose = yaml.safe_load((KUBERNETES.parent / "docker" / "relay.yml").read_text())
+    (relay,) = compose["services"].values()
+    assert (relay["read_only"], relay["cap_drop"]) == (True, ["ALL"])
+    assert all(port.startswith("127.0.0.1:") for port in relay["ports"])
+    settings, _ = load(ServerSettings, "relay_server", environ=relay["environment"])
+    assert settings.nats_url == ""
+    assert str(settings.tokens) in relay["volumes"][0]
+    assert relay["ports"][0].endswith(f":{settings.port}")
+    Gate(time.monotonic, proxies=settings.proxies)

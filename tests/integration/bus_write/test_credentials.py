@@ -43,6 +43,7 @@ MAY_WRITE = {
     "teams": {TEAM, TEAMS, LEASE, DEAD, BLOB},
     "permissions": {PERMISSION, SYSTEM, ASKS, LEASE, DEAD, BLOB},
     "gateway": {EXTENSION, COMMAND, ANSWER, SPAWN, SYSTEM, TOKENS, DEAD},
+    "relay": set[str](),
     "reader": set[str](),
 }
 

@@ -29,6 +29,17 @@ QUIET: Final = {
     "trunkline_observed_total": "agents have to run without Trunkline",
     "trunkline_observed_dropped_total": "agents have to run without Trunkline",
     "trunkline_hooks_total": "agents have to run without Trunkline",
+    **dict.fromkeys(
+        (
+            "trunkline_relay_hosts",
+            "trunkline_relay_visits",
+            "trunkline_relay_frames_total",
+            "trunkline_relay_bytes_total",
+            "trunkline_relay_refused_total",
+            "trunkline_relay_slow_total",
+        ),
+        "a relay is elsewhere",
+    ),
 }
 """What a healthy run does not show: its panels are asked, and may be empty."""
 
