@@ -299,6 +299,26 @@ class BlobMethods(_Methods):
 class DeviceMethods(_Methods):
     """`device.*`"""
 
+    async def invite(
+        self,
+        *,
+        actor: str,
+        role: Literal["approver", "owner", "participant", "viewer"],
+        name: str | None = None,
+        within: float = WITHIN,
+    ) -> "results.Invited":
+        """Agree that a device may be paired, once, for `actor`: what `device.pair` wants.
+
+        Needs the role `owner`.
+        """
+        return await self._call(
+            "device.invite",
+            within=within,
+            actor=actor,
+            role=role,
+            name=name,
+        )
+
     async def list(
         self,
         *,
@@ -315,6 +335,30 @@ class DeviceMethods(_Methods):
             within=within,
             limit=limit,
             offset=offset,
+        )
+
+    async def pair(
+        self,
+        *,
+        name: str,
+        key: str,
+        invitation: str,
+        route: str,
+        identity: str,
+        within: float = WITHIN,
+    ) -> "results.Paired":
+        """Register a device that comes from anywhere, as its invitation has it, with a token of its own, …
+
+        Needs the role `owner`.
+        """
+        return await self._call(
+            "device.pair",
+            within=within,
+            name=name,
+            key=key,
+            invitation=invitation,
+            route=route,
+            identity=identity,
         )
 
     async def register(
@@ -367,6 +411,22 @@ class DeviceMethods(_Methods):
             "device.revoke",
             within=within,
             id=id,
+        )
+
+    async def seen(
+        self,
+        *,
+        devices: Sequence[str],
+        within: float = WITHIN,
+    ) -> "results.SeenNow":
+        """Note that devices are there; answers for which that was worth noting: it is kept to the minute.
+
+        Needs the role `owner`.
+        """
+        return await self._call(
+            "device.seen",
+            within=within,
+            devices=devices,
         )
 
 

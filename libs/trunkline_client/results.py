@@ -285,8 +285,13 @@ class Created(TypedDict):
 class Device(TypedDict):
     actor: str
     created: str
+    fingerprint: NotRequired[str]
     id: str
+    identity: NotRequired[str]
     name: str
+    role: NotRequired[Literal["approver", "owner", "participant", "viewer"]]
+    route: NotRequired[str]
+    seen: NotRequired[str]
 
 
 class DevicePage(TypedDict):
@@ -422,6 +427,11 @@ class InstalledAgent(TypedDict):
     error: NotRequired[ErrorInfo | None]
     login: NotRequired[str]
     signed_in: NotRequired[bool]
+
+
+class Invited(TypedDict):
+    invitation: str
+    lasts: float
 
 
 class LastError(TypedDict):
@@ -609,6 +619,19 @@ class Painted(TypedDict):
     columns: int
     paint: str
     rows: int
+
+
+class Paired(TypedDict):
+    actor: str
+    created: str
+    fingerprint: NotRequired[str]
+    id: str
+    identity: NotRequired[str]
+    name: str
+    role: NotRequired[Literal["approver", "owner", "participant", "viewer"]]
+    route: NotRequired[str]
+    seen: NotRequired[str]
+    token: str
 
 
 class PermissionAsk(TypedDict):
@@ -884,6 +907,10 @@ class Ruling(TypedDict):
 class Scope(TypedDict):
     sessions: NotRequired[list[str]]
     workspaces: NotRequired[list[str]]
+
+
+class SeenNow(TypedDict):
+    seen: list[str]
 
 
 class SessionClosed(TypedDict):

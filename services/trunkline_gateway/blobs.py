@@ -6,9 +6,10 @@ import logging
 from aiohttp import web
 
 from trunkline_bus.blobs import Blobs
-from trunkline_gateway.access import HEADERS, Access
+from trunkline_gateway.access import Access
 from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.methods.blobs import check_name
+from trunkline_service.web import HEADERS
 
 log = logging.getLogger(__name__)
 

@@ -1,28 +1,43 @@
-"""Devices: what people sign in with. Each brings a key of its own, which signs its decisions."""
+"""Devices: what people sign in with, or pair to come from anywhere. Each brings a key of its own, which signs its decisions."""
 
 import base64
 import binascii
-from typing import Final, TypedDict
+import datetime as dt
+from collections.abc import Callable
+from typing import Final, NotRequired, TypedDict
 
 import msgspec
 from msgspec.structs import replace
 
+from trunkline_bus import kv
 from trunkline_bus.connection import Bus
 from trunkline_gateway.records import Records
-from trunkline_gateway.roles import Principal
-from trunkline_wire import TrunklineError, timestamp
+from trunkline_gateway.roles import Principal, Role
+from trunkline_seal import fingerprint
+from trunkline_wire import TrunklineError, encode, parse_time, timestamp
 from trunkline_wire.ids import uuid7_hex
 from trunkline_wire.subjects import KV_DEVICES
 
 KEY_BYTES: Final = 32
 MAX_NAME: Final = 64
+SEEN_S: Final = 60.0
+"""Seconds within which a device that is seen again is not written down again."""
 
 
 class Device(TypedDict):
+    """What a paired device has besides: `route` and `identity`, its public keys in base64; `fingerprint`, its identity for people to
+    compare; `role`, what it was paired as; `seen`, to the minute, when it was last there.
+    """
+
     id: str
     actor: str
     name: str
     created: str
+    route: NotRequired[str]
+    identity: NotRequired[str]
+    fingerprint: NotRequired[str]
+    role: NotRequired[Role]
+    seen: NotRequired[str]
 
 
 class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -33,27 +48,46 @@ class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     name: str
     key: str
     created: str
+    route: str | None = None
+    identity: str | None = None
+    role: Role | None = None
+    seen: str | None = None
 
     def shown(self) -> Device:
         """All of it but the key."""
-        return {"id": self.id, "actor": self.actor, "name": self.name, "created": self.created}
+        shown: Device = {"id": self.id, "actor": self.actor, "name": self.name, "created": self.created}
+        if self.route is not None and self.identity is not None and self.role is not None:
+            shown["route"], shown["identity"], shown["role"] = self.route, self.identity, self.role
+            shown["fingerprint"] = fingerprint(base64.b64decode(self.identity))
+        if self.seen is not None:
+            shown["seen"] = self.seen
+        return shown
 
 
 class Devices:
     """The devices of the log, watched."""
 
     def __init__(self, bus: Bus) -> None:
+        self._bus = bus
         self.records = Records(bus, KV_DEVICES, DeviceRecord, "device")
 
     async def register(self, actor: str, name: str, key: str) -> DeviceRecord:
         """Raises TrunklineError `bad_params` for a key that is none."""
-        try:
-            raw = base64.b64decode(key, validate=True)
-        except (binascii.Error, ValueError):
-            raw = b""
-        if len(raw) != KEY_BYTES:
-            raise TrunklineError("bad_params", f"a device's key is base64 of {KEY_BYTES} random bytes", field="key")
-        record = DeviceRecord(id=f"dev_{uuid7_hex()}", actor=actor, name=check_name(name), key=key, created=timestamp())
+        _check_key(key, "key")
+        return await self._add(_record(actor, name, key))
+
+    async def pair(self, actor: str, name: str, role: Role, *, key: str, route: str, identity: str) -> DeviceRecord:
+        """A device that comes from anywhere. Raises TrunklineError `bad_params` for a key that is none, or another device's."""
+        for field, value in (("key", key), ("route", route), ("identity", identity)):
+            _check_key(value, field)
+        for known in self.records.known.values():
+            if known.route == route or known.identity == identity:
+                raise TrunklineError(
+                    "bad_params", f"{known.name!r} has these keys: revoke {known.id}, then pair again", field="identity"
+                )
+        return await self._add(replace(_record(actor, name, key), route=route, identity=identity, role=role))
+
+    async def _add(self, record: DeviceRecord) -> DeviceRecord:
         await self.records.put(record.id, record)
         return record
 
@@ -71,9 +105,44 @@ class Devices:
 
     async def rename(self, principal: Principal, id: str, name: str) -> DeviceRecord:
         """Raises like `get`."""
-        record = replace(self.get(principal, id), name=check_name(name))
-        await self.records.put(record.id, record)
-        return record
+        plain = check_name(name)
+        record = await self._change(self.get(principal, id).id, lambda record: replace(record, name=plain))
+        return record or self.get(principal, id)
+
+    async def seen(self, id: str) -> bool:
+        """Note that a device is there; whether that was worth noting."""
+        record = self.records.known.get(id)
+        if record is None or (record.seen is not None and _age(record.seen) < SEEN_S):
+            return False
+        return await self._change(id, lambda record: replace(record, seen=timestamp())) is not None
+
+    async def _change(self, id: str, change: Callable[[DeviceRecord], DeviceRecord]) -> DeviceRecord | None:
+        """None for a device that is gone: one that was revoked must not come back with a change."""
+        key = self.records.key(id)
+        while True:
+            entry = await kv.get(self._bus, KV_DEVICES, key)
+            if entry is None or entry.value is None:
+                return None
+            record = change(msgspec.json.decode(entry.value, type=DeviceRecord))
+            if await kv.update(self._bus, KV_DEVICES, key, encode(record), revision=entry.revision) is not None:
+                return record
+
+
+def _record(actor: str, name: str, key: str) -> DeviceRecord:
+    return DeviceRecord(id=f"dev_{uuid7_hex()}", actor=actor, name=check_name(name), key=key, created=timestamp())
+
+
+def _check_key(text: str, field: str) -> None:
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if len(raw) != KEY_BYTES:
+        raise TrunklineError("bad_params", f"a device's {field} is base64 of {KEY_BYTES} bytes", field=field)
+
+
+def _age(time: str) -> float:
+    return (dt.datetime.now(dt.UTC) - parse_time(time)).total_seconds()
 
 
 def check_name(name: str) -> str:

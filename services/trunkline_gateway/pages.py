@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from trunkline_gateway.access import HEADERS as USUAL
 from trunkline_gateway.access import SANDBOX, Access
 from trunkline_gateway.calls import headers_of
 from trunkline_gateway.extensions import PagesOffer
@@ -23,6 +22,7 @@ from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.page import small_page
 from trunkline_gateway.peers import Peer
 from trunkline_gateway.problems import problem
+from trunkline_service.web import HEADERS as USUAL
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import is_extension
 

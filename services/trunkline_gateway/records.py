@@ -79,10 +79,14 @@ class Records(Generic[T]):
             for tell in self.on_gone:
                 tell(id)
 
+    def key(self, id: str) -> str:
+        """Under which a record is stored."""
+        return f"{self._start}{id}"
+
     async def put(self, id: str, record: T) -> None:
         """Store a record, known here from now on."""
-        await kv.put(self._bus, self._bucket, f"{self._start}{id}", encode(record))
+        await kv.put(self._bus, self._bucket, self.key(id), encode(record))
         self.known[id] = record
 
     async def delete(self, id: str) -> None:
-        await kv.delete(self._bus, self._bucket, f"{self._start}{id}")
+        await kv.delete(self._bus, self._bucket, self.key(id))

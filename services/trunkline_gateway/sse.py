@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from trunkline_bus import metrics
-from trunkline_gateway.access import HEADERS, Access
+from trunkline_gateway.access import Access
 from trunkline_gateway.dispatch import require_ready
 from trunkline_gateway.gateway import Gateway
 from trunkline_gateway.outbox import NotReadingError, Outbox
@@ -18,6 +18,7 @@ from trunkline_gateway.ring import SseFrames
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.subscribe import Subscribe, open_subscription
 from trunkline_gateway.subscription import Subscription
+from trunkline_service.web import HEADERS
 from trunkline_wire import TrunklineError, encode
 
 HEARTBEAT_S = 15.0

@@ -4826,10 +4826,13 @@ export interface Params {
 "ask.revoke": AskRevokeParams
 "ask.rules": AskRulesParams
 "blob.get": BlobGetParams
+"device.invite": DeviceInviteParams
 "device.list": DeviceListParams
+"device.pair": DevicePairParams
 "device.register": DeviceRegisterParams
 "device.rename": DeviceRenameParams
 "device.revoke": DeviceRevokeParams
+"device.seen": DeviceSeenParams
 "event.list": EventListParams
 "extension.config": ExtensionConfigParams
 "extension.dead_letter": ExtensionDeadLetterParams
@@ -5013,11 +5016,30 @@ after?: (string | null)
 sha256: string
 }
 /**
+ * Agree that a device may be paired, once, for `actor`: what `device.pair` wants.
+ */
+export interface DeviceInviteParams {
+actor: string
+name?: string
+role: ("approver" | "owner" | "participant" | "viewer")
+}
+/**
  * The caller's devices; an owner sees everybody's.
  */
 export interface DeviceListParams {
 limit?: number
 offset?: number
+}
+/**
+ * Register a device that comes from anywhere, as its invitation has it, with a token of its own, shown only this once: `route` and
+ *     `identity` are its public keys, `key` signs its decisions.
+ */
+export interface DevicePairParams {
+identity: string
+invitation: string
+key: string
+name: string
+route: string
 }
 /**
  * Register a device of the caller, with a `key` that it made: base64 of 32 random bytes.
@@ -5038,6 +5060,12 @@ name: string
  */
 export interface DeviceRevokeParams {
 id: string
+}
+/**
+ * Note that devices are there; answers for which that was worth noting: it is kept to the minute.
+ */
+export interface DeviceSeenParams {
+devices: string[]
 }
 /**
  * The facts above the cursor `after`, and the cursor to go on from; without `after` only the cursor of now.
@@ -5627,10 +5655,13 @@ export interface Results {
 "ask.revoke": RuleRevoked
 "ask.rules": SessionRules
 "blob.get": BlobPart
+"device.invite": Invited
 "device.list": DevicePage
+"device.pair": Paired
 "device.register": Device
 "device.rename": Device
 "device.revoke": DeviceRevoked
+"device.seen": SeenNow
 "event.list": EventsSince
 "extension.config": OwnConfig
 "extension.dead_letter": Buried
@@ -5998,16 +6029,44 @@ data: string
 next: (string | null)
 size: number
 }
+/**
+ * `lasts` is in seconds.
+ */
+export interface Invited {
+invitation: string
+lasts: number
+}
 export interface DevicePage {
 devices: Device[]
 has_more: boolean
 total: number
 }
+/**
+ * What a paired device has besides: `route` and `identity`, its public keys in base64; `fingerprint`, its identity for people to
+ *     compare; `role`, what it was paired as; `seen`, to the minute, when it was last there.
+ */
 export interface Device {
 actor: string
 created: string
+fingerprint?: string
 id: string
+identity?: string
 name: string
+role?: ("approver" | "owner" | "participant" | "viewer")
+route?: string
+seen?: string
+}
+export interface Paired {
+actor: string
+created: string
+fingerprint?: string
+id: string
+identity?: string
+name: string
+role?: ("approver" | "owner" | "participant" | "viewer")
+route?: string
+seen?: string
+token: string
 }
 /**
  * `tokens`: those that ended with it.
@@ -6015,6 +6074,9 @@ name: string
 export interface DeviceRevoked {
 revoked: string
 tokens: string[]
+}
+export interface SeenNow {
+seen: string[]
 }
 export interface EventsSince {
 cursor: string

@@ -1,19 +1,22 @@
 """`token.*`, `sign_in.link` and `device.*`: who may come in, with what."""
 
 import time
-from typing import NotRequired, TypedDict, cast
+from typing import Final, NotRequired, TypedDict, cast
 
 import msgspec
 
-from trunkline_gateway import signin
-from trunkline_gateway.devices import Device
+from trunkline_gateway import invitations, signin
+from trunkline_gateway.devices import Device, check_name
 from trunkline_gateway.gateway import Caller, Gateway
+from trunkline_gateway.invitations import Invitation
 from trunkline_gateway.registry import Page, Paged, Params, method, page_of
 from trunkline_gateway.roles import Role, Scope
 from trunkline_gateway.tokens import TokenRecord
 from trunkline_wire import TrunklineError
 from trunkline_wire.actors import MAX_ACTOR, check_person
 from trunkline_wire.ids import check_id
+
+MAX_SEEN: Final = 1_000
 
 
 class _Grant(Params, frozen=True, kw_only=True):
@@ -132,6 +135,84 @@ async def register(gateway: Gateway, caller: Caller, params: Register) -> Device
     record = await gateway.devices.register(caller.principal.actor, params.name, params.key)
     gateway.audit.note("device", record.actor, act="registered", device=record.id)
     return record.shown()
+
+
+class Invite(Params, frozen=True, kw_only=True):
+    """Without a `name` the device has its own word for itself."""
+
+    actor: str
+    role: Role
+    name: str = ""
+
+
+class Invited(TypedDict):
+    """`lasts` is in seconds."""
+
+    invitation: str
+    lasts: float
+
+
+@method("device.invite", "owner", Invite, acts_as_person=True)
+async def invite(gateway: Gateway, caller: Caller, params: Invite) -> Invited:
+    """Agree that a device may be paired, once, for `actor`: what `device.pair` wants."""
+    actor = check_person(params.actor)
+    name = check_name(params.name) if params.name else ""
+    code = await invitations.make(gateway.bus, Invitation(actor=actor, role=params.role, name=name))
+    gateway.audit.note("device", caller.principal.actor, act="invited", of=actor, role=params.role)
+    return {"invitation": code, "lasts": invitations.LASTS_S}
+
+
+class Pair(Register, frozen=True, kw_only=True):
+    invitation: str
+    route: str
+    identity: str
+
+
+class Paired(Device):
+    token: str
+
+
+@method("device.pair", "owner", Pair, acts_as_person=True)
+async def pair(gateway: Gateway, caller: Caller, params: Pair) -> Paired:
+    """Register a device that comes from anywhere, as its invitation has it, with a token of its own, shown only this once: `route` and
+    `identity` are its public keys, `key` signs its decisions.
+    """
+    invited = await invitations.use(gateway.bus, params.invitation)
+    record = await gateway.devices.pair(
+        invited.actor,
+        invited.name or params.name,
+        invited.role,
+        key=params.key,
+        route=params.route,
+        identity=params.identity,
+    )
+    token, kept = await gateway.tokens.create(
+        record.actor, invited.role, label=record.name, device=record.id, via="pairing"
+    )
+    gateway.audit.note(
+        "device",
+        caller.principal.actor,
+        act="paired",
+        device=record.id,
+        of=record.actor,
+        role=invited.role,
+        token=kept.id,
+    )
+    return {"token": token, **record.shown()}
+
+
+class Seen(Params, frozen=True, kw_only=True):
+    devices: list[str]
+
+
+class SeenNow(TypedDict):
+    seen: list[str]
+
+
+@method("device.seen", "owner", Seen)
+async def seen(gateway: Gateway, _: Caller, params: Seen) -> SeenNow:
+    """Note that devices are there; answers for which that was worth noting: it is kept to the minute."""
+    return {"seen": [device for device in params.devices[:MAX_SEEN] if await gateway.devices.seen(device)]}
 
 
 class DevicePage(Page):

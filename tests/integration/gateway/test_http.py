@@ -129,6 +129,7 @@ async def test_a_built_app_is_one_page_for_its_paths_and_files_that_may_be_kept(
     (app / "assets" / "index-1a.js").write_text("export {};")
     (app / "assets" / "index-1a.js.gz").write_bytes(gzip.compress(b"export {};"))
     (app / "app.webmanifest").write_text("{}")
+    (app / "app.json").write_text('{"files": {}}')
     (app / "sw.js").write_text("")
     (app / "icon-192.png").write_bytes(b"png")
     (tmp_path / "secret.txt").write_text("secret")
@@ -139,13 +140,19 @@ async def test_a_built_app_is_one_page_for_its_paths_and_files_that_may_be_kept(
             async with http.get(path) as answer:
                 assert (await answer.text(), answer.content_type) == ("<title>built</title>", "text/html")
                 assert answer.headers["Cache-Control"] == "no-store"
-                assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+                assert "script-src 'self';" in answer.headers["Content-Security-Policy"]
         async with http.get("/assets/index-1a.js", headers={"Accept-Encoding": "gzip"}) as answer:
             assert (await answer.text(), answer.content_type) == ("export {};", "text/javascript")
             assert answer.headers["Content-Encoding"] == "gzip"
             assert "immutable" in answer.headers["Cache-Control"]
+            # of workers: that of the relay's connections runs WebAssembly
+            assert "script-src 'self' 'wasm-unsafe-eval';" in answer.headers["Content-Security-Policy"]
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        for path, media_type in (("app.webmanifest", "application/manifest+json"), ("icon-192.png", "image/png")):
+        for path, media_type in (
+            ("app.webmanifest", "application/manifest+json"),
+            ("app.json", "application/json"),
+            ("icon-192.png", "image/png"),
+        ):
             async with http.get(f"/{path}") as answer:
                 assert answer.content_type == media_type
         async with http.get("/sw.js") as answer:
