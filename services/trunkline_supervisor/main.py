@@ -18,7 +18,7 @@ from trunkline_supervisor.broker import Broker, OtherBroker, OwnBroker
 from trunkline_supervisor.console import Console
 from trunkline_supervisor.demo import start_demo
 from trunkline_supervisor.home import Home
-from trunkline_supervisor.services import EXTENSION_RIGHTS, chosen, configured_extensions
+from trunkline_supervisor.services import EXTENSION_RIGHTS, chosen, configured_extensions, configured_relay
 from trunkline_supervisor.settings import SupervisorSettings
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import check_token
@@ -58,7 +58,8 @@ async def _run(settings: SupervisorSettings, flags: Sequence[str]) -> None:
     extensions = [] if settings.nats_url else configured_extensions(home)
     for one in extensions:
         guests.add(home.root / "nats", one.name.removeprefix("ext-"), EXTENSION_RIGHTS)
-    services = [*chosen(settings.services), *(extensions if not settings.services else ())]
+    optional = [] if settings.services else [*extensions, *configured_relay(home)]
+    services = [*chosen(settings.services), *optional]
     supervisor = Supervisor(
         settings,
         _broker(settings, console),

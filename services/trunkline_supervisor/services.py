@@ -5,7 +5,7 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -19,7 +19,7 @@ PROBE_TIMEOUT = 2.0
 
 
 class Service(msgspec.Struct, frozen=True):
-    """`name` is the package's name behind `trunkline_` and the settings' prefix, `user` its NATS user."""
+    """`name` is the package's name behind `trunkline_` and the settings' prefix, `user` its NATS user, empty for none."""
 
     name: str
     user: str
@@ -39,16 +39,29 @@ SHIPPED: Final = ("webhook", "notify", "chat")
 EXTENSION_RIGHTS: Final = ("viewer", "participant", "approver")
 
 
+RELAY: Final = Service("relay", "")
+"""The host's side of a relay: it has no NATS user, and runs where `trunkline.toml` has its table."""
+
+
 def configured_extensions(home: Home) -> list[Service]:
     """The extensions of `[extensions.<name>]` that come with Trunkline. Raises `bad_settings` for an unreadable file."""
+    tables = _tables(home).get("extensions", {})
+    return [Service(f"ext-{name}", extension_user(name)) for name in SHIPPED if name in tables]
+
+
+def configured_relay(home: Home) -> list[Service]:
+    """The relay's service, if there is `[relay]`. Raises `bad_settings` for an unreadable file."""
+    return [RELAY] if "relay" in _tables(home) else []
+
+
+def _tables(home: Home) -> dict[str, Any]:
     path = home.root / "trunkline.toml"
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("extensions", {})
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return []
+        return {}
     except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
         raise TrunklineError("bad_settings", f"{str(path)!r} can't be read: {error}") from error
-    return [Service(f"ext-{name}", extension_user(name)) for name in SHIPPED if name in tables]
 
 
 def chosen(names: Sequence[str]) -> list[Service]:

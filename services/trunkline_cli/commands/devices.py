@@ -1,4 +1,4 @@
-"""`trunkline devices`: what people have signed in with."""
+"""`trunkline devices`: what people have signed in with, or paired."""
 
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,26 @@ async def _list(home: Path | None, as_json: bool) -> int:
             ndjson(one)
     elif found:
         table(
-            ["device", "actor", "name", "since"],
-            [[one["id"][:16], one["actor"], one["name"], ago(one["created"])] for one in found],
+            ["device", "actor", "name", "comes", "role", "since", "last seen", "fingerprint"],
+            [
+                [
+                    one["id"][:16],
+                    one["actor"],
+                    one["name"],
+                    "paired" if "identity" in one else "signed in",
+                    one.get("role", ""),
+                    ago(one["created"]),
+                    ago(one.get("seen")),
+                    one.get("fingerprint", ""),
+                ]
+                for one in found
+            ],
         )
     else:
-        click.echo("no devices; a browser registers itself when it opens a link of `trunkline sign-in`", err=True)
+        click.echo(
+            "no devices; a browser registers itself when it opens a link of `trunkline sign-in`, `trunkline pair` takes one in",
+            err=True,
+        )
     return 0
 
 
@@ -59,7 +74,7 @@ def rename(home: Path | None, device: str, name: str) -> int:
 @click.argument("device")
 @click.pass_obj
 def revoke(home: Path | None, device: str) -> int:
-    """Revoke a device: it is signed out everywhere, and what it signs counts no more."""
+    """Revoke a device: it is signed out everywhere, and what it signs counts no more. For a paired one the host changes its keys."""
     from trunkline_cli.context import finish
 
     return finish(_change(home, device, "device.revoke"))
@@ -69,8 +84,10 @@ async def _change(home: Path | None, reference: str, method: str, **params: Any)
     from trunkline_cli.context import open_link, unique
 
     async with open_link(home) as link:
-        ids = [one["id"] for one in (await link.device.list(limit=500))["devices"]]
-        device = unique(reference, "dev", ids, "bad_params", "see `trunkline devices`")
+        known = {one["id"]: one for one in (await link.device.list(limit=500))["devices"]}
+        device = unique(reference, "dev", list(known), "bad_params", "see `trunkline devices`")
         await link.call(method, id=device, **params)
     click.echo(f"{method.partition('.')[2]}d {device[:16]}")
+    if method == "device.revoke" and "identity" in known[device]:
+        click.echo("its connections have ended; the host rotates its keys, and tells its other devices")
     return 0

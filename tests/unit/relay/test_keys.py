@@ -1,0 +1,98 @@
+"""The host's keys: who may still come by which identity, and a file that is its owner's alone."""
+
+import base64
+import logging
+import stat
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from trunkline_relay import keys
+from trunkline_relay.keys import HostKeys
+from trunkline_wire import TrunklineError
+
+
+def test_they_are_made_once_and_kept_private(tmp_path: Path) -> None:
+    made = keys.load(tmp_path)
+    path = tmp_path / "keys" / "host.json"
+    assert (stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode)) == (0o600, 0o700)
+    assert keys.load(tmp_path) == made
+    assert [one.name for one in path.parent.iterdir()] == ["host.json"]
+
+
+@pytest.mark.parametrize("place", ["keys", "keys/host.json"])
+def test_what_others_can_read_is_refused(tmp_path: Path, place: str) -> None:
+    keys.load(tmp_path)
+    (tmp_path / place).chmod(0o755 if place == "keys" else 0o640)
+    with pytest.raises(TrunklineError, match=r"others can get at it: .*chmod (700|600)") as refused:
+        keys.load(tmp_path)
+    assert refused.value.code == "bad_settings"
+
+
+@pytest.mark.parametrize("content", ["", "{}", f'{{"route": "{"A" * 43}=", "identities": []}}', '{"route": 1}'])
+def test_a_damaged_file_is_told_without_its_content(tmp_path: Path, content: str) -> None:
+    made = keys.load(tmp_path)
+    path = keys.path_of(tmp_path)
+    path.write_text(content)
+    with pytest.raises(TrunklineError, match="does not hold a host's keys") as refused:
+        keys.load(tmp_path)
+    assert refused.value.__cause__ is None
+    assert base64.b64encode(made.newest.secret).decode() not in str(refused.value)
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    keys.load(tmp_path)
+    path = keys.path_of(tmp_path)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TrunklineError, match="can't be read"):
+        keys.load(tmp_path)
+
+
+def test_nothing_of_them_is_in_a_repr_or_a_log(caplog: pytest.LogCaptureFixture) -> None:
+    made = HostKeys.new()
+    logging.getLogger("x").warning("keys", extra={"host_keys": made})
+    for secret in (made.route.seed, made.newest.secret):
+        for shown in (repr(made), str(made), repr(caplog.records[-1].__dict__)):
+            assert repr(secret)[2:-1] not in shown
+            assert base64.b64encode(secret).decode() not in shown
+
+
+def test_a_device_that_is_missing_makes_a_new_identity_and_the_others_keep_the_old_until_they_know_it(
+    tmp_path: Path,
+) -> None:
+    before = HostKeys.new().joined("ann").joined("bob").joined("eve")
+    old = before.newest.public
+    assert before.seen(frozenset({"ann", "bob", "eve", "new"})).newest.public == old
+    after = before.seen(frozenset({"ann", "bob"}))
+    new = after.newest.public
+    assert new != old
+    assert after.route == before.route
+    assert [after.may_use(name, old) for name in ("ann", "bob", "eve", "late")] == [True, True, False, False]
+    assert after.came("ann", old) == after
+    ann_knows = after.came("ann", new)
+    assert [ann_knows.may_use(name, old) for name in ("ann", "bob")] == [False, True]
+    assert [one.public for one in ann_knows.came("bob", new).all()] == [new]
+    keys.save(tmp_path, ann_knows)
+    assert keys.load(tmp_path) == ann_knows
+
+
+def test_two_revocations_leave_each_device_what_it_may_know() -> None:
+    first = HostKeys.new().joined("ann").joined("bob").joined("eve").joined("mal")
+    second = first.seen(frozenset({"ann", "bob", "mal"}))
+    second = second.came("ann", second.newest.public)
+    third = second.seen(frozenset({"ann", "bob"}))
+    oldest, old = first.newest.public, second.newest.public
+    assert [third.may_use("ann", one) for one in (oldest, old)] == [False, True]
+    assert [third.may_use("bob", one) for one in (oldest, old)] == [True, True]
+    assert not any(third.may_use("mal", one) for one in (oldest, old))
+    # Who comes by the one in between needs the oldest no more.
+    assert [one.public for one in third.came("bob", old).all()] == [third.newest.public, old]
+
+
+def test_the_last_device_revoked_leaves_one_identity() -> None:
+    before = HostKeys.new().joined("eve")
+    after = before.seen(frozenset())
+    assert [one.public != before.newest.public for one in after.all()] == [True]
+    assert replace(after, identities=before.identities, paired=before.paired) == before
