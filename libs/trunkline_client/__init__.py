@@ -2,7 +2,7 @@
 
 from trunkline_client.address import Address
 from trunkline_client.blobs import blob_parts, whole
-from trunkline_client.connection import Connection, ConnectionLostError, Frame, error_of
+from trunkline_client.connection import Connection, Frame, Socket, error_of, open_session, open_socket
 from trunkline_client.link import (
     FIRST_DELAY,
     LONGEST_DELAY,
@@ -15,6 +15,8 @@ from trunkline_client.link import (
     Snapshot,
     Start,
 )
+from trunkline_client.lost import ConnectionLostError
+from trunkline_client.paired import Paired, Sealed
 
 __all__ = [
     "FIRST_DELAY",
@@ -28,10 +30,15 @@ __all__ = [
     "Link",
     "Notice",
     "Opened",
+    "Paired",
     "Received",
+    "Sealed",
     "Snapshot",
+    "Socket",
     "Start",
     "blob_parts",
     "error_of",
+    "open_session",
+    "open_socket",
     "whole",
 ]

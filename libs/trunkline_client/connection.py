@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 import aiohttp
 
 from trunkline_client.address import Address
+from trunkline_client.lost import ConnectionLostError
 from trunkline_wire import ERRORS, TrunklineError, decode_json, encode
 
 PROTOCOL = 1
@@ -22,14 +23,20 @@ MOST_BYTES = 32 * 1024 * 1024
 Frame = dict[str, Any]
 
 
-class ConnectionLostError(ConnectionError):
-    """The connection ended before the answer, or between two events."""
+class Socket(Protocol):
+    """As much of a WebSocket as is used: aiohttp's, or a sealed one."""
+
+    async def send_str(self, data: str, /) -> None: ...
+    async def send_bytes(self, data: bytes, /) -> None: ...
+    async def receive(self, timeout: float | None = None) -> aiohttp.WSMessage: ...  # noqa: ASYNC109 - as aiohttp has it
+    async def close(self) -> object: ...
 
 
 class Connection:
     """Use `async with await Connection.connect(address)`. Events of all subscriptions come through `events`."""
 
-    def __init__(self, http: aiohttp.ClientSession, ws: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, http: aiohttp.ClientSession, ws: Socket, address: Address) -> None:
+        self.address = address
         self._http = http
         self._ws = ws
         self._answers: dict[str, asyncio.Future[Frame]] = {}
@@ -48,22 +55,20 @@ class Connection:
 
         Raises the gateway's TrunklineError, `unauthorized` for a token that it does not take, ConnectionLostError if nobody listens.
         """
-        connector = aiohttp.UnixConnector(str(address.socket)) if address.socket else aiohttp.TCPConnector()
-        http = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
+        http = open_session(address)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
-                ws = await http.ws_connect(f"{address.url}/ws", headers=headers, max_msg_size=0)
+                ws = await open_socket(http, address, "/ws", _headers(address))
         except aiohttp.WSServerHandshakeError as error:
             await http.close()
             raise _refused(error.status, address) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             await http.close()
-            raise ConnectionLostError(f"no gateway answers at {address.socket or address.url}: {error}") from error
+            raise ConnectionLostError(f"no gateway answers at {_place(address)}: {error}") from error
         except BaseException:
             await http.close()
             raise
-        client = cls(http, ws)
+        client = cls(http, ws, address)
         try:
             client.server = await client.call("hello", protocol=PROTOCOL, client=name)
         except BaseException:
@@ -178,6 +183,32 @@ def error_of(error: Frame | None) -> TrunklineError:
     if code not in ERRORS:
         return TrunklineError("internal", f"{code}: {message}", server_code=code, **details)
     return TrunklineError(code, message, **details)
+
+
+def open_session(address: Address) -> aiohttp.ClientSession:
+    """What connects to this address, without a limit of time."""
+    by_socket = address.socket is not None and address.sealed is None
+    connector = aiohttp.UnixConnector(str(address.socket)) if by_socket else aiohttp.TCPConnector()
+    return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
+
+
+async def open_socket(
+    http: aiohttp.ClientSession, address: Address, path: str, headers: dict[str, str] | None = None
+) -> Socket:
+    """A WebSocket of a gateway at `path`; over the relay, if that is the way. Raises what aiohttp does, and like `SealedSocket.connect`."""
+    if address.sealed is not None:
+        from trunkline_client.sealed import SealedSocket
+
+        return await SealedSocket.connect(http, address.sealed, path)
+    return await http.ws_connect(f"{address.url}{path}", headers=headers, max_msg_size=0)
+
+
+def _headers(address: Address) -> dict[str, str]:
+    return {"Authorization": f"Bearer {address.token}"} if address.token else {}
+
+
+def _place(address: Address) -> object:
+    return address.sealed.paired.relay if address.sealed is not None else address.socket or address.url
 
 
 def _refused(status: int, address: Address) -> Exception:

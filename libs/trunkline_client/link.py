@@ -9,13 +9,14 @@ import msgspec
 
 from trunkline_client.address import Address
 from trunkline_client.api import Api
-from trunkline_client.connection import Connection, ConnectionLostError, Frame
+from trunkline_client.connection import Connection, Frame
+from trunkline_client.lost import ConnectionLostError
 from trunkline_wire import Event, TrunklineError, decode_event, encode
 
 FIRST_DELAY = 0.1
 LONGEST_DELAY = 2.0
-PASSING: Final = frozenset({"log_unavailable", "timeout"})
-"""Codes of a gateway that is there again and can't read the log yet."""
+PASSING: Final = frozenset({"log_unavailable", "timeout", "rate_limited"})
+"""Codes of a gateway that is there again and can't read the log yet, or that saw this client come too often."""
 
 Start = Literal["start", "now", "snapshot"]
 
@@ -109,6 +110,10 @@ class Link(Api):
         """What the gateway said in `hello`: its version and host, and who this client is to it."""
         return (await self._connected()).server
 
+    async def address(self) -> Address:
+        """Where the gateway was found that this link is connected to."""
+        return (await self._connected()).address
+
     async def watch(
         self,
         *,
@@ -190,7 +195,8 @@ class Link(Api):
                         reason = error
                     except TrunklineError as error:
                         # Between two lives of `trunkline up` there is no state file for a moment.
-                        if error.code != "not_running" or patience <= self._first_patience:
+                        waits = error.code == "not_running" and patience > self._first_patience
+                        if not waits and error.code != "rate_limited":
                             raise
                         reason = error
                     await asyncio.sleep(delay)

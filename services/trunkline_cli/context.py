@@ -5,14 +5,16 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+import msgspec
+
 from trunkline_cli.discovery import find_gateway, home_directory
 from trunkline_client import Address, Link
 from trunkline_fold.answering import Ask, decode_ask
-from trunkline_wire import TrunklineError
-from trunkline_wire.ids import is_id
+from trunkline_wire import Answer, TrunklineError
+from trunkline_wire.ids import is_id, new_command_id
 
 if TYPE_CHECKING:
-    from trunkline_client.results import SessionState
+    from trunkline_client.results import Answered, SessionState
 
 T = TypeVar("T")
 
@@ -90,6 +92,17 @@ async def list_asks(link: Link, session: str | None = None, status: Literal["ope
     """The open asks, or all that are kept, oldest first."""
     answer = await link.ask.list(session=session, status=status, limit=500)
     return [decode_ask(value) for value in answer["asks"]]
+
+
+async def decide(link: Link, ask: str, session: str, choice: dict[str, Any]) -> "Answered":
+    """Answers an ask; with this device's signature, where the host was paired."""
+    params: dict[str, Any] = {"ask": ask, "session": session, "id": new_command_id(), **choice}
+    sealed = (await link.address()).sealed
+    if sealed is not None:
+        given = await link.ask.nonce()
+        answer = msgspec.convert({"time": "", **params}, Answer)
+        params["signature"] = sealed.paired.signed(answer, given["time"], given["nonce"])
+    return await link.ask.answer(**params)
 
 
 def unique(reference: str, prefix: str, ids: list[str], code: str, hint: str) -> str:

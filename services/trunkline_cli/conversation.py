@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from trunkline_cli.context import decide
 from trunkline_cli.dialog import Dialog
 from trunkline_cli.keyboard import Keyboard, interrupts
 from trunkline_cli.output import DIM, RED, YELLOW, Screen, ndjson
@@ -234,7 +235,7 @@ class Conversation:
             self._screen.ask(dialog.prompt)
             return
         del self._asks[ask]
-        await self._link.call("ask.answer", ask=ask, session=self._session, id=new_command_id(), **answer)
+        await decide(self._link, ask, self._session, answer)
         self._show_dialog()
 
     async def _slash(self, line: str) -> None:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import click
 import msgspec
 
 from trunkline_client.address import Address
@@ -29,8 +30,16 @@ def home_directory(given: Path | None = None) -> Path:
     return (given or Path(os.environ.get("TRUNKLINE_HOME") or "~/.trunkline")).expanduser()
 
 
+def chosen_host() -> str | None:
+    """The paired host that this command line names, or TRUNKLINE_HOST."""
+    context = click.get_current_context(silent=True)
+    return context.find_root().params.get("host") or None if context is not None else None
+
+
 def running_state(home: Path) -> RunningState:
-    """The running instance of a state directory. Raises `not_running` if there is none."""
+    """The running instance of a state directory. Raises `not_running` if there is none, `unsupported` for a host elsewhere."""
+    if host := chosen_host():
+        raise TrunklineError("unsupported", f"this needs the machine itself, and goes not to {host!r}: do it there")
     path = home / "state.json"
     try:
         state = msgspec.json.decode(path.read_bytes(), type=RunningState)
@@ -57,7 +66,14 @@ def alive(pid: int) -> bool:
 
 
 def find_gateway(home: Path) -> Address:
-    """TRUNKLINE_URL (with TRUNKLINE_TOKEN) if set; else the running instance. Raises `not_running`."""
+    """The paired host that was chosen; TRUNKLINE_URL (with TRUNKLINE_TOKEN) if set; else the running instance.
+
+    Raises `not_running`, `unpaired`.
+    """
+    if host := chosen_host():
+        from trunkline_cli import hosts
+
+        return hosts.address(home, host)
     if url := os.environ.get("TRUNKLINE_URL"):
         token = os.environ.get("TRUNKLINE_TOKEN") or _token_file(home)
         return Address(url=url.rstrip("/"), token=token)

@@ -51,7 +51,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "sign-in": ("token:sign_in", "Print a link that signs a browser in."),
     "token": ("token:token", "Make, list and revoke tokens."),
     "extension": ("extension:extension", "Let extensions in, list them, put them out."),
-    "devices": ("devices:devices", "List, rename and revoke what people signed in with."),
+    "pair": ("pair:pair", "Let a device come from anywhere, or be one, by a link and a code."),
+    "relay": ("relay:relay", "Serve the relay by which devices anywhere reach hosts."),
+    "hosts": ("hosts:hosts", "List and forget the hosts that this device is paired with."),
+    "devices": ("devices:devices", "List, rename and revoke what people signed in with or paired."),
 }
 """Name -> (module and function below `trunkline_cli.commands`, one line for the overview)."""
 
@@ -66,6 +69,12 @@ Examples:
 
 Session and ask ids may be shortened to a unique beginning; `last` is the newest session.
 """
+
+LOCAL: Final = frozenset(
+    {"up", "daemon", "agents", "hooks", "import", "translate", "topology", "backup", "restore", "retention", "erase"}
+    | {"auth", "doctor", "replay", "verify", "pair", "hosts", "relay"}
+)
+"""Commands about this machine, its log or its files: none of them goes to a host elsewhere."""
 
 
 class LazyGroup(click.Group):
@@ -117,8 +126,19 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
 )
-def cli() -> None:
+@click.option(
+    "--host",
+    metavar="NAME",
+    envvar="TRUNKLINE_HOST",
+    help="Go to this paired host (`trunkline hosts`), from any network.",
+)
+@click.pass_context
+def cli(ctx: click.Context, host: str | None) -> None:
     """Trunkline puts every coding agent on one line: watch, steer and approve their sessions from anywhere."""
+    if host and ctx.invoked_subcommand in LOCAL:
+        raise click.UsageError(
+            f"`{ctx.invoked_subcommand}` is about this machine: leave --host (TRUNKLINE_HOST) out", ctx
+        )
 
 
 def run(argv: Sequence[str]) -> int:

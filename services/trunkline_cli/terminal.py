@@ -16,8 +16,18 @@ import aiohttp
 import msgspec
 
 from trunkline_bus.tasks import end
-from trunkline_client import FIRST_DELAY, LONGEST_DELAY, Address, ConnectionLostError, Link, error_of
-from trunkline_wire import TrunklineError, decode_json
+from trunkline_client import (
+    FIRST_DELAY,
+    LONGEST_DELAY,
+    Address,
+    ConnectionLostError,
+    Link,
+    Socket,
+    error_of,
+    open_session,
+    open_socket,
+)
+from trunkline_wire import TrunklineError, decode_json, encode
 from trunkline_wire.ids import uuid7_hex
 from trunkline_wire.terminal import ACK_EVERY, MAX_KEYS, Frame, TerminalState, read_frame
 
@@ -90,7 +100,7 @@ class Attached:
         self._session = session
         self._options = options
         self._viewer = uuid7_hex()[-16:]
-        self._ws: aiohttp.ClientWebSocketResponse | None = None
+        self._ws: Socket | None = None
         self._keys = Keys()
         self._typed: asyncio.Queue[bytes] = asyncio.Queue()
         self._left = asyncio.Event()
@@ -136,13 +146,12 @@ class Attached:
     async def _look(self) -> None:
         """One connection. Raises ConnectionLostError when it ends, TrunklineError where one may not look."""
         address = self._find()
-        connector = aiohttp.UnixConnector(str(address.socket)) if address.socket else aiohttp.TCPConnector()
-        async with aiohttp.ClientSession(connector=connector) as http:
+        async with open_session(address) as http:
             async with asyncio.timeout(CONNECT_S):
-                ws = await http.ws_connect(f"{address.url}/ws/terminal/{self._session}", max_msg_size=0)
+                ws = await open_socket(http, address, f"/ws/terminal/{self._session}")
             history = HISTORY if self._state is None else 0
             hello = {"type": "hello", "viewer": self._me or self._viewer, "history": history, "token": address.token}
-            await ws.send_json({name: value for name, value in hello.items() if value is not None})
+            await ws.send_str(encode({name: value for name, value in hello.items() if value is not None}).decode())
             self._ws, self._received, self._acked = ws, 0, 0
             try:
                 while await self._hear(await ws.receive(timeout=SILENT_S)):
@@ -270,7 +279,7 @@ class Attached:
     async def _say(self, type: str, **fields: Any) -> None:
         if self._ws is not None:
             with contextlib.suppress(ConnectionError, aiohttp.ClientError):
-                await self._ws.send_json({"type": type, **fields})
+                await self._ws.send_str(encode({"type": type, **fields}).decode())
 
     def _note(self, text: str) -> None:
         """A line over the last row, until the program writes there."""

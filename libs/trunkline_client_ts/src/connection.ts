@@ -9,7 +9,10 @@ const CONNECT_MS = 10_000;
 export const CALL_MS = 60_000;
 const SILENT_S = 45;
 
-/** As much of a WebSocket as is used: the browser's, Node's, or that of the package `ws`. */
+/**
+ * As much of a WebSocket as is used: the browser's, Node's, or that of the package `ws`. The `close` event of one of another kind
+ * may say `refused`: why no other try would do better.
+ */
 export interface Socket {
   send(text: string): void;
   close(): void;
@@ -157,9 +160,10 @@ export class Connection {
 
   private opened(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const lost = (): void => reject(new ConnectionLostError("no gateway answers"));
+      const lost = (event?: { refused?: ErrorInfo }): void =>
+        reject(event?.refused ? errorOf(event.refused) : new ConnectionLostError("no gateway answers"));
       const timer = setTimeout(lost, CONNECT_MS);
-      for (const type of ["close", "error"]) this.socket.addEventListener(type, () => (clearTimeout(timer), lost()));
+      for (const type of ["close", "error"]) this.socket.addEventListener(type, (event) => (clearTimeout(timer), lost(event)));
       this.socket.addEventListener("open", () => (clearTimeout(timer), resolve()));
     });
   }

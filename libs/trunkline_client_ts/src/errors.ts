@@ -26,9 +26,9 @@ export class ConnectionLostError extends Error {
   override readonly name = "ConnectionLostError";
 }
 
-const PASSING: ReadonlySet<string> = new Set(["log_unavailable", "timeout"]);
+const PASSING: ReadonlySet<string> = new Set(["log_unavailable", "timeout", "rate_limited"]);
 
-/** Whether it is the no of a gateway that is there again and can't read the log yet. */
+/** Whether it is the no of a gateway that is there again and can't read the log yet, or that saw this client come too often. */
 export const passes = (error: unknown): boolean => error instanceof TrunklineError && PASSING.has(error.code);
 
 export function errorOf(error: Partial<ErrorInfo> | undefined): TrunklineError {

@@ -256,13 +256,12 @@ def _show(ask: "Ask") -> None:
 async def _decide(
     reference: str | None, session: str | None, home: Path | None, decision: "Callable[[Ask], dict[str, Any]]"
 ) -> int:
-    from trunkline_cli.context import find_ask, find_session, open_link
-    from trunkline_wire.ids import new_command_id
+    from trunkline_cli.context import decide, find_ask, find_session, open_link
 
     async with open_link(home) as link:
         ask = await find_ask(link, reference, None if session is None else await find_session(link, session))
         params: dict[str, Any] = decision(ask)
-        result = await link.ask.answer(ask=ask.ask, session=ask.session, id=new_command_id(), **params)
+        result = await decide(link, ask.ask, ask.session, params)
     if result["outcome"] == "voted":
         click.echo(f"{result.get('votes')} of {result.get('quorum')} allow it: {ask.ask} of {ask.session}")
         return 0

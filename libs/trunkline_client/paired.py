@@ -1,0 +1,67 @@
+"""A host that this device is paired with: what it is known by, and the keys for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from trunkline_wire import Answer
+from trunkline_wire.signing import answer_mac
+
+
+class Paired(msgspec.Struct, frozen=True, kw_only=True):
+    """`seed`, `secret`, `token` and `key` are secrets; `repr` leaves them out. Bytes are base64 in JSON."""
+
+    relay: str
+    """The relay's address, `https://…`."""
+    host: str
+    """What the host calls itself."""
+    route: bytes
+    """The host's route key: its name at the relay is made of it."""
+    identity: bytes
+    """The host's newest identity."""
+    device: str
+    actor: str
+    role: str
+    seed: bytes
+    """Of this device's route key."""
+    secret: bytes
+    """Of this device's identity."""
+    token: str
+    key: bytes
+    """Signs what is decided here."""
+    app: bytes = b""
+    """Digest of the app that the host vouched for when this device was paired."""
+    pad: int = 0
+    """Messages are padded to a multiple of so many bytes; 0: not at all."""
+
+    def __repr__(self) -> str:
+        return f"Paired(host={self.host!r}, relay={self.relay!r}, device={self.device!r})"
+
+    def signed(self, answer: Answer, time: str, nonce: str) -> dict[str, Any]:
+        """The `signature` of an answer; `time` and `nonce` are from `ask.nonce`."""
+        return {
+            "device": self.device,
+            "time": time,
+            "nonce": nonce,
+            "mac": answer_mac(self.key, answer, time, nonce),
+        }
+
+
+class Sealed:
+    """A paired host as an address has it. It learns the host's newer identities; `keep` writes them down."""
+
+    def __init__(self, paired: Paired, keep: Callable[[Paired], None] | None = None) -> None:
+        self.paired = paired
+        self._keep = keep
+
+    def learn(self, identity: bytes) -> None:
+        """The host has said, in a sealed channel, what its newest identity is."""
+        if identity != self.paired.identity:
+            self.paired = replace(self.paired, identity=identity)
+            if self._keep is not None:
+                self._keep(self.paired)
+
+    def __repr__(self) -> str:
+        return f"Sealed({self.paired!r})"

@@ -1,0 +1,52 @@
+"""The records of paired hosts: names, what may be overwritten, and a host's newer identity."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from trunkline_cli import hosts
+from trunkline_client import Paired
+from trunkline_wire import TrunklineError
+
+BOX = Paired(
+    relay="https://relay.example",
+    host="Ann's box",
+    route=b"r" * 32,
+    identity=b"i" * 32,
+    device="dev_1",
+    actor="ann",
+    role="owner",
+    seed=b"s" * 32,
+    secret=b"t" * 32,
+    token="tl_1",
+    key=b"k" * 32,
+)
+OTHER = replace(BOX, route=b"o" * 32)
+
+
+def test_a_host_gets_its_own_name_or_the_next_that_is_free(tmp_path: Path) -> None:
+    assert hosts.save(tmp_path, None, BOX) == "Ann-s-box"
+    assert hosts.save(tmp_path, None, OTHER) == "Ann-s-box-2"
+    assert hosts.save(tmp_path, None, replace(BOX, device="dev_2")) == "Ann-s-box"
+    assert hosts.names(tmp_path) == ["Ann-s-box", "Ann-s-box-2"]
+    assert hosts.load(tmp_path, "Ann-s-box").device == "dev_2"
+
+
+def test_another_hosts_keys_are_not_overwritten(tmp_path: Path) -> None:
+    hosts.save(tmp_path, "box", BOX)
+    with pytest.raises(TrunklineError) as refused:
+        hosts.save(tmp_path, "box", OTHER)
+    assert refused.value.code == "bad_params"
+    assert hosts.load(tmp_path, "box") == BOX
+
+
+def test_a_newer_identity_is_written_down_and_nothing_comes_back_after_forget(tmp_path: Path) -> None:
+    hosts.save(tmp_path, "box", BOX)
+    sealed = hosts.address(tmp_path, "box").sealed
+    assert sealed is not None
+    sealed.learn(b"n" * 32)
+    assert hosts.load(tmp_path, "box") == replace(BOX, identity=b"n" * 32)
+    hosts.forget(tmp_path, "box")
+    sealed.learn(b"m" * 32)
+    assert hosts.names(tmp_path) == []
