@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { gzipSync } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
 import solid from "vite-plugin-solid";
@@ -24,6 +24,26 @@ function compressed(): Plugin {
   };
 }
 
+/** Writes `app.json`, by which a host vouches for the app (trunkline_seal/app_digest.py): the SHA-256 of each file of the build. */
+function manifest(): Plugin {
+  return {
+    name: "manifest",
+    apply: "build",
+    closeBundle: {
+      order: "pre",
+      handler() {
+        const files: Record<string, string> = {};
+        for (const entry of readdirSync(OUT, { recursive: true, withFileTypes: true })) {
+          const path = join(entry.parentPath, entry.name);
+          if (!entry.isFile() || entry.name.endsWith(".gz")) continue;
+          files[relative(OUT, path).replaceAll("\\", "/")] = createHash("sha256").update(readFileSync(path)).digest("hex");
+        }
+        writeFileSync(join(OUT, "app.json"), `${JSON.stringify({ files })}\n`);
+      },
+    },
+  };
+}
+
 /** Makes `sw.js` of src/sw.js and the names of all files of the build. */
 function serviceWorker(): Plugin {
   return {
@@ -42,7 +62,8 @@ function serviceWorker(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [solid(), serviceWorker(), compressed()],
+  plugins: [solid(), serviceWorker(), manifest(), compressed()],
+  worker: { format: "es" },
   resolve: { alias: { "trunkline-client": CLIENT } },
   build: {
     outDir: OUT,

@@ -2,6 +2,7 @@ import { render } from "solid-js/web";
 import { beInstalled } from "./store/installed";
 import { flush } from "./store/outbox";
 import { begin, onConnected } from "./store/world";
+import { taken } from "./seal/taken";
 import { App } from "./view/App";
 import "./style/base.css";
 import "./style/shell.css";
@@ -17,7 +18,12 @@ addEventListener("vite:preloadError", () => {
 });
 
 const place = document.getElementById("app");
-if (place !== null) render(() => <App />, place);
-onConnected(flush);
-beInstalled();
-void begin();
+const pairing = taken();
+if (pairing !== undefined) {
+  void import("./view/Pair").then(({ Pair }) => place && render(() => <Pair url={pairing} />, place));
+} else {
+  if (place !== null) render(() => <App />, place);
+  onConnected(flush);
+  beInstalled();
+  void begin();
+}

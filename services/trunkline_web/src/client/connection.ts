@@ -16,6 +16,7 @@ import {
   type Method,
   type Params,
   type Results,
+  type Socket,
 } from "trunkline-client";
 import { delayOf } from "./backoff";
 import type { Gap, Hello, LogEvent, Opened, Presence } from "./protocol";
@@ -36,6 +37,8 @@ export interface Listener {
   failed?(error: TrunklineError): void;
 }
 
+export type Maker = new (url: string) => Socket;
+
 export interface Wanted {
   session?: string;
   /** The sessions of a team: its lead's, and those of its members. */
@@ -50,6 +53,8 @@ type Given<M extends Method> = {} extends Params[M] ? [params?: Params[M]] : [pa
 const CLOSED = "closed";
 /** Until a gateway that can't read the log yet is asked again. */
 const AGAIN_MS = 500;
+/** Until a connection that does not answer after a change of the network is given up. */
+const PROBE_MS = 3_000;
 /** Reasons to end a connection after which another one would end as well. */
 const FATAL = new Set(["unauthorized", "revoked", "expired"]);
 
@@ -59,6 +64,7 @@ export const isClosed = (error: unknown): boolean => error instanceof TrunklineE
 export class Line {
   private connection: Connection | undefined;
   private token: string | undefined;
+  private through: Maker | undefined;
   private readonly subscriptions = new Set<Subscription>();
   private failures = 0;
   /** Counts attempts to connect: what an earlier one brings is none of ours. */
@@ -71,9 +77,10 @@ export class Line {
     private readonly onState: (state: State) => void,
   ) {}
 
-  /** Connects, with a token or with the cookie of a sign-in, and stays connected. */
-  start(token?: string): void {
+  /** Connects, with a token or with the cookie of a sign-in, and stays connected; by WebSockets of another kind, if one is given. */
+  start(token?: string, through?: Maker): void {
     this.token = token;
+    this.through = through;
     this.failures = 0;
     void this.dial();
   }
@@ -86,11 +93,20 @@ export class Line {
     this.connection?.close();
   }
 
-  /** Tries again now, if it is waiting: the network has changed, or somebody is impatient. */
+  /** The network has changed, or somebody is impatient: tries again now if it is waiting, and looks whether it still is what it seems. */
   retry(): void {
     if (this.now.state === "waiting") {
       this.failures = 0;
       void this.dial();
+    } else if (this.now.state === "open" && this.connection !== undefined) void this.probe(this.connection);
+  }
+
+  /** A connection of a network that is gone says nothing, and nobody says that it is over. */
+  private async probe(connection: Connection): Promise<void> {
+    try {
+      await connection.call("device.list", { limit: 1 }, PROBE_MS);
+    } catch (error) {
+      if (error instanceof TrunklineError && error.code === "timeout") connection.close();
     }
   }
 
@@ -130,7 +146,7 @@ export class Line {
     const mine = ++this.dials;
     this.set({ state: "connecting", since: Date.now() });
     try {
-      const made = await Connection.open({ url: this.url, token: this.token }, "web");
+      const made = await Connection.open({ url: this.url, token: this.token, WebSocket: this.through }, "web");
       if (mine !== this.dials) return made.close();
       this.connection = made;
       this.failures = 0;
@@ -140,7 +156,7 @@ export class Line {
       if (mine === this.dials) this.wait(reason);
     } catch (error) {
       if (mine !== this.dials) return;
-      if (error instanceof TrunklineError && error.code !== "timeout") this.stop(error.message);
+      if (error instanceof TrunklineError && !passes(error)) this.stop(error.message);
       else this.wait("");
     }
   }

@@ -6,6 +6,7 @@
  */
 
 import type { Line } from "./connection";
+import { kept as keys, signingKey } from "./kept";
 import { answerMac, type Signed } from "./signing";
 
 interface Kept {
@@ -20,24 +21,11 @@ export interface Signature {
   mac: string;
 }
 
-function keys<T>(mode: IDBTransactionMode, act: (store: IDBObjectStore) => IDBRequest<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const opening = indexedDB.open("trunkline", 1);
-    opening.onupgradeneeded = () => opening.result.createObjectStore("keys");
-    opening.onerror = () => reject(opening.error);
-    opening.onsuccess = () => {
-      const done = act(opening.result.transaction("keys", mode).objectStore("keys"));
-      done.onsuccess = () => resolve(done.result);
-      done.onerror = () => reject(done.error);
-    };
-  });
-}
-
 /** A new key, and what registers it; nothing where the browser has no WebCrypto. */
 async function newKey(): Promise<{ key?: CryptoKey; registered?: string }> {
   if (globalThis.crypto?.subtle === undefined) return {};
   const raw = crypto.getRandomValues(new Uint8Array(32));
-  const key = await crypto.subtle.importKey("raw", raw, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  const key = await signingKey(raw);
   return { key, registered: btoa(String.fromCharCode(...raw)) };
 }
 

@@ -36,6 +36,7 @@ export class TerminalLink {
     viewer: string,
     private readonly token: string | undefined,
     private readonly screen: Screen,
+    private readonly Maker: new (url: string) => WebSocket = WebSocket,
   ) {
     this.viewer = viewer;
     this.dial();
@@ -64,7 +65,7 @@ export class TerminalLink {
   }
 
   private dial(): void {
-    const socket = new WebSocket(this.url);
+    const socket = new this.Maker(this.url);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
     this.received = this.acked = 0;

@@ -3,7 +3,7 @@
 import { createSignal } from "solid-js";
 import { createStore, produce, reconcile } from "solid-js/store";
 import { newCommandId } from "trunkline-client";
-import { isClosed, Line, type State } from "../client/connection";
+import { isClosed, Line, type Maker, type State } from "../client/connection";
 import { leave, redeem, sign } from "../client/device";
 import type {
   AskRecord,
@@ -15,6 +15,7 @@ import type {
   Snapshot,
 } from "../client/protocol";
 import type { Answer } from "../model/answers";
+import { forget, isPaired } from "../seal/record";
 import { unturned } from "../model/format";
 import type { TeamSummary } from "../model/team";
 
@@ -59,6 +60,10 @@ export const connection = new Line(location.origin, (now) => {
   }
 });
 
+let through: Maker | undefined;
+/** What WebSockets of the gateway are made of: of the relay's, where this browser is paired with a host. */
+export const socketMaker = (): Maker | undefined => through;
+
 const connected = new Set<() => void>();
 
 /** Has `act` done whenever a connection is there again. */
@@ -96,7 +101,8 @@ export async function begin(): Promise<void> {
     }
   }
   connection.follow({ patterns: PATTERNS, deltas: false }, { opened, event, gap: (gap) => take(gap.snapshot) });
-  connection.start(sessionStorage.getItem(TOKEN) ?? undefined);
+  if (await isPaired()) through = (await import("../seal/remote")).RelaySocket;
+  connection.start(sessionStorage.getItem(TOKEN) ?? undefined, through);
 }
 
 /** Brings more sessions into the list than the snapshot had, the latest of the rest. */
@@ -123,8 +129,8 @@ export function signIn(token: string): void {
 
 export async function signOut(): Promise<void> {
   sessionStorage.removeItem(TOKEN);
-  await leave().catch(() => undefined);
-  connection.stop("You have signed out.");
+  await (through === undefined ? leave() : forget()).catch(() => undefined);
+  connection.stop(through === undefined ? "You have signed out." : "This browser has forgotten its keys; pair it again to come back.");
 }
 
 /** Decides an ask. The same decision again, after a lost connection, is the same answer. */

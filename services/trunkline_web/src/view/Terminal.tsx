@@ -4,7 +4,7 @@ import "@xterm/xterm/css/xterm.css";
 import { createSignal, For, onCleanup, onMount, Show } from "solid-js";
 import { newViewer } from "../client/ids";
 import { TerminalLink, type TerminalState } from "../client/terminal";
-import { connection, may, say, world } from "../store/world";
+import { connection, may, say, socketMaker, world } from "../store/world";
 import { Icon } from "./Icon";
 import { adopting } from "./sheets";
 
@@ -64,7 +64,7 @@ export function Terminal(props: { id: string }) {
         setMine(own);
       },
       note: setNote,
-    });
+    }, socketMaker() as new (url: string) => WebSocket);
     link = made;
     terminal.onData((keys) => {
       if (mine()) made.type(keys);

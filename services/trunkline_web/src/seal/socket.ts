@@ -1,0 +1,132 @@
+/** A WebSocket of the host's gateway, sealed: in a window both ways, until one of the ends has enough. */
+
+import { TrunklineError } from "trunkline-client";
+import { fromBase64, text, toBase64, utf8 } from "./bytes";
+import { BINARY, CONTROL, TEXT } from "./channel";
+import { identityOf, ready, routeOf } from "./keys";
+import { learn, load, vouch } from "./record";
+import { deviceProof, reach, refusal, type Said, type Wire } from "./wire";
+
+/** Bytes of messages that may be on their way without being acknowledged. */
+const WINDOW = 512 * 1024;
+/** After these the next try may do better; all others are the host's or the relay's last word. */
+const PASSING = new Set(["host_away", "rate_limited", "timeout", "not_running", "log_unavailable", "bad_seal", "bad_frame"]);
+
+export interface Listener {
+  opened(): void;
+  /** `size` is to be given to `taken` once the message was. */
+  message(data: string | Uint8Array<ArrayBuffer>, size: number): void;
+  /** Once, at the end. `refused`: another try would end as well. */
+  closed(code: number, reason: string, refused?: { code: string; message: string }): void;
+}
+
+export class SealedSocket {
+  private wire: Wire | undefined;
+  private waiting: { kind: number; content: Uint8Array }[] = [];
+  private sent = 0;
+  private acked = 0;
+  private took = 0;
+  private ended = false;
+
+  constructor(
+    path: string,
+    private readonly listener: Listener,
+  ) {
+    void this.run(path);
+  }
+
+  send(data: string | Uint8Array<ArrayBuffer>): void {
+    this.waiting.push(typeof data === "string" ? { kind: TEXT, content: utf8(data) } : { kind: BINARY, content: data });
+    this.flush();
+  }
+
+  /** So many bytes more have been taken by whoever listens. */
+  taken(size: number): void {
+    this.took += size;
+    if (!this.ended) this.wire?.say({ ack: this.took });
+  }
+
+  close(code = 1000, reason = ""): void {
+    if (this.ended) return;
+    this.wire?.say({ closed: { code, reason } }, true);
+    this.end(code, reason);
+  }
+
+  private flush(): void {
+    while (this.wire !== undefined && !this.ended && this.sent - this.acked < WINDOW) {
+      const next = this.waiting.shift();
+      if (next === undefined) return;
+      this.sent += next.content.length;
+      this.wire.send(next.kind, next.content);
+    }
+  }
+
+  private async run(path: string): Promise<void> {
+    try {
+      const wire = await opened(path);
+      if (this.ended) return wire.close();
+      this.wire = wire;
+      this.listener.opened();
+      this.flush();
+      while (!wire.ended && !this.ended) {
+        const { kind, content } = await wire.next();
+        if (this.ended) return;
+        if (kind === CONTROL) await this.hear(JSON.parse(text(content)) as Said);
+        else this.listener.message(kind === TEXT ? text(content) : content, content.length);
+      }
+      this.end(1006, "");
+    } catch (error) {
+      const known = error instanceof TrunklineError;
+      const lasting = known && !PASSING.has(error.code);
+      this.end(1006, known ? error.message : "", lasting ? { code: error.code, message: error.message } : undefined);
+    }
+  }
+
+  private async hear(said: Said): Promise<void> {
+    if (said.ack !== undefined) {
+      if (!(said.ack >= this.acked && said.ack <= this.sent)) throw new TrunklineError("bad_frame", "the host acknowledges what was never sent to it");
+      this.acked = said.ack;
+      this.flush();
+    }
+    if (said.identity !== undefined) await learn(fromBase64(said.identity));
+    if (said.failed !== undefined) throw refusal(said.failed);
+    if (said.closed !== undefined) this.end(said.closed.code ?? 1000, said.closed.reason ?? "");
+  }
+
+  private end(code: number, reason: string, refused?: { code: string; message: string }): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.waiting = [];
+    this.wire?.close();
+    this.listener.closed(code, reason, refused);
+  }
+}
+
+/** The path, opened at the host that this browser is paired with. */
+async function opened(path: string): Promise<Wire> {
+  const paired = await load();
+  if (paired === undefined) throw new TrunklineError("unpaired", "this browser is paired with no host any more: pair it again");
+  const { relay, route, token } = paired;
+  await ready;
+  const mine = routeOf(paired.seed);
+  const { wire, about } = await reach({
+    relay,
+    route,
+    host: paired.identity,
+    identity: identityOf(paired.secret),
+    about: { route: toBase64(mine.public) },
+    proof: deviceProof(mine),
+  });
+  try {
+    await learn(fromBase64(about.identity));
+    if (about.app) await vouch(fromBase64(about.app));
+    wire.say({ open: path, token, pad: 0 });
+    const said = await wire.hear();
+    if (said.failed !== undefined) throw refusal(said.failed);
+    if (said.opened !== true) throw new TrunklineError("bad_frame", "the host says neither yes nor no");
+    return wire;
+  } catch (error) {
+    wire.close();
+    throw error;
+  }
+}
