@@ -40,6 +40,22 @@ class Namespaces:
         """The address of each, and the command that starts another in it."""
         return [(f"{self._net}.{n}", ("ip", "netns", "exec", f"{self._mark}-{n}")) for n in self._numbers]
 
+    @property
+    def here(self) -> str:
+        """The address of this machine itself."""
+        return f"{self._net}.254"
+
+    def isolate(self, host: str) -> None:
+        """From now on the namespace of this address reaches no other that is isolated."""
+        _do(f"ip -n {self._hub} link set {self._mark}o{_number(host)} type bridge_slave isolated on")
+
+    def readdress(self, host: str) -> None:
+        """The namespace of this address gets another one, as a phone that changes its network."""
+        number = _number(host)
+        there, inner = f"{self._mark}-{number}", f"{self._mark}i{number}"
+        _do(f"ip -n {there} addr del {host}/24 dev {inner}")
+        _do(f"ip -n {there} addr add {self._net}.{number + 100}/24 dev {inner}")
+
     def cut(self, host: str) -> None:
         """Nothing reaches the namespace of this address, and nothing leaves it."""
         _do(f"ip -n {self._hub} link set {self._mark}o{_number(host)} down")

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -196,9 +196,13 @@ class Client:
 
 
 class Product:
-    """`trunkline up` as a child, in its own home and with an explicit environment."""
+    """`trunkline up` as a child, in its own home and with an explicit environment.
 
-    def __init__(self, home: Path, environment: dict[str, str] | None = None) -> None:
+    `within` is a command that its own is given to (`ip netns exec NAME`).
+    """
+
+    def __init__(self, home: Path, environment: dict[str, str] | None = None, *, within: Sequence[str] = ()) -> None:
+        self._within = tuple(within)
         self.home = home
         self.trunkline_home = home / ".trunkline"
         self.environment = {
@@ -218,6 +222,7 @@ class Product:
         self.home.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
+                *self._within,
                 sys.executable,
                 "-m",
                 "trunkline_cli",
@@ -244,8 +249,10 @@ class Product:
             state = self.state
             if self.process is None or state["pid"] != self.process.pid:
                 return False  # what a killed one left
-            url = state["gateway"]
-            async with aiohttp.ClientSession() as http, http.get(f"{url}/health") as answer:
+            # Elsewhere its port is another machine's; its socket is not.
+            connector = aiohttp.UnixConnector(state["socket"]) if self._within else aiohttp.TCPConnector()
+            url = "http://localhost" if self._within else state["gateway"]
+            async with aiohttp.ClientSession(connector=connector) as http, http.get(f"{url}/health") as answer:
                 return answer.status == 200
         except (OSError, ValueError, KeyError, aiohttp.ClientError):
             return False
@@ -346,9 +353,11 @@ class Product:
 
 
 @contextlib.asynccontextmanager
-async def running(home: Path, environment: dict[str, str] | None = None, *arguments: str) -> AsyncGenerator[Product]:
+async def running(
+    home: Path, environment: dict[str, str] | None = None, *arguments: str, within: Sequence[str] = ()
+) -> AsyncGenerator[Product]:
     """The product for the length of a block; stopped like a user would, and nothing may be left."""
-    product = Product(home, environment)
+    product = Product(home, environment, within=within)
     await product.start(*arguments)
     try:
         yield product

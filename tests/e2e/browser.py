@@ -42,9 +42,9 @@ expect.set_options(timeout=60_000)
 
 
 @contextlib.asynccontextmanager
-async def chromium() -> AsyncGenerator[Browser]:
+async def chromium(*flags: str, program: Path | str | None = CHROMIUM) -> AsyncGenerator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = await playwright.chromium.launch(executable_path=program, args=[*FLAGS, *flags])
         try:
             yield browser
         finally:

@@ -86,8 +86,8 @@ class ScriptedApi:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:<port>`, fit for ANTHROPIC_BASE_URL; OpenAI's clients want `/v1` behind it."""
-        return f"http://127.0.0.1:{self._port}"
+        """`http://<host>:<port>`, fit for ANTHROPIC_BASE_URL; OpenAI's clients want `/v1` behind it."""
+        return f"http://{'127.0.0.1' if self._host == '0.0.0.0' else self._host}:{self._port}"
 
     @property
     def tool_results(self) -> list[ToolResult]:
