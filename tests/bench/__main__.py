@@ -23,6 +23,7 @@ from tests.bench import (
     projecting,
     reading,
     relaying,
+    remote,
     replay,
     scale,
     teams,
@@ -87,6 +88,7 @@ PARTS: dict[str, Callable[[], Steps]] = {
     "browser": lambda: once(browsing.measure),
     "crowd": lambda: once(crowd.measure),
     "relaying": lambda: once(relaying.measure),
+    "remote": lambda: once(remote.measure),
     "scale": lambda: once(scale.measure),
 }
 
