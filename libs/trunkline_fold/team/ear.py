@@ -8,11 +8,11 @@ from trunkline_fold.team.board import MAX_HEARD
 from trunkline_fold.team.fold import add_usage, message_key, total_usage
 from trunkline_fold.team.hearing import (
     LEAD,
+    MAX_DUE,
     MAX_FIELDS,
     MAX_ITEMS,
     MAX_LANES,
     MAX_NAMES,
-    MAX_TODO,
     MAX_VALUES,
     Deriver,
     Field,
@@ -231,7 +231,7 @@ class Ear:
         for one in put.add_blocked_by:
             if one in todo:
                 todo[one] = replace(todo[one], blocks=_with(todo[one].blocks, [put.task.id]))
-        forget_oldest(todo, MAX_TODO)
+        forget_oldest(todo, MAX_DUE)
 
     def _claims(self, told: TeamTask, by: str | None) -> None:
         mates = self.deriver.mates
