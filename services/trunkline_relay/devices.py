@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
@@ -78,9 +78,11 @@ class Devices:
                 async with asyncio.timeout(LOOK_S if self.ready.is_set() else FIRST_LOOK_S):
                     await self._now.wait()
 
-    async def pair(self, wanted: NewDevice) -> tuple[Paired, str]:
-        """Register a device; from now on it may come. Raises TrunklineError, ConnectionError."""
+    async def pair(self, wanted: NewDevice, identity: bytes) -> tuple[Paired, str]:
+        """Register a device that knows this identity of the host's; from now on it may come. Raises TrunklineError, ConnectionError."""
         async with self._changing:
+            if identity != self.host.newest.public:
+                raise TrunklineError("bad_pairing", "the host has a new identity since the link was made: pair again")
             device, token = await self._registry.pair(wanted)
             await self._keep(self.host.joined(device.id))
             self.known[device.id] = device
@@ -125,5 +127,15 @@ class Devices:
         self._written = self._written and host == self.host
         self.host = host
         if not self._written:
-            await asyncio.to_thread(keys.save, self._home, host)
+            await _uncut(asyncio.to_thread(keys.save, self._home, host))
             self._written = True
+
+
+async def _uncut(work: Awaitable[None]) -> None:
+    """Whoever is cancelled meanwhile waits for its end: the next write must not begin before it."""
+    doing = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait({doing})
+        raise

@@ -146,12 +146,22 @@ def save(home: Path, keys: HostKeys) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+        _synced(path.parent)
     except OSError as error:
         raise TrunklineError("bad_settings", f"{str(path)!r} can't be written: {error.strerror}") from error
 
 
 def _made() -> HostIdentity:
     return HostIdentity(keys=Identity.new(), created=timestamp())
+
+
+def _synced(directory: Path) -> None:
+    """Devices are told of an identity once it is here for good: after a power cut the former file would lock them out."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _text(key: bytes) -> str:

@@ -171,7 +171,7 @@ class Pairing:
             route=said.route,
             identity=control.b64(hello.identity),
         )
-        await self._register(offer, wanted, sealed)
+        await self._register(offer, wanted, host.newest.public, sealed)
 
     async def _agreed(self, offer: Offer, sealed: Sealed) -> bool:
         """What the person says. A device that goes away meanwhile is not waited for. Raises GoneError."""
@@ -188,9 +188,9 @@ class Pairing:
                 task.cancel()
             await asyncio.gather(deciding, listening, return_exceptions=True)
 
-    async def _register(self, offer: Offer, wanted: NewDevice, sealed: Sealed) -> None:
+    async def _register(self, offer: Offer, wanted: NewDevice, identity: bytes, sealed: Sealed) -> None:
         try:
-            device, token = await self._devices.pair(wanted)
+            device, token = await self._devices.pair(wanted, identity)
         except ConnectionError:
             error = TrunklineError("not_running", "the host's gateway does not answer: try again")
             raise await _told(sealed, error) from None

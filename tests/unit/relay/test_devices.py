@@ -1,6 +1,7 @@
 """The devices of a host: what a revocation does to its keys, whatever the disk does meanwhile."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from trunkline_seal import Identity
 from trunkline_seal.control import b64
 from trunkline_testkit import eventually
 from trunkline_wire import TrunklineError
+
+NEW = NewDevice(invitation="i", name="x", key="k", route="r", identity="i")
 
 
 class Registry:
@@ -80,7 +83,7 @@ async def test_a_revocation_is_one_new_identity(tmp_path: Path) -> None:
         assert new != old
         assert (devices.routes(), keys.load(tmp_path)) == (["ann"], devices.host)
         devices.look()
-        await devices.pair(NewDevice(invitation="i", name="x", key="k", route="r", identity="i"))
+        await devices.pair(NEW, new.public)
         devices.look()
         await eventually(lambda: "dev_new" in devices.known)
         assert devices.host.newest == new
@@ -127,3 +130,45 @@ async def test_those_who_are_here_are_told_of_once_a_minute(tmp_path: Path) -> N
         devices.here = lambda: ["dev_ann", "dev_bob"]
         devices.look()
         await eventually(lambda: registry.told == [["dev_ann"], ["dev_bob"]])
+
+
+async def test_a_device_that_knows_only_a_former_identity_is_not_paired(tmp_path: Path) -> None:
+    registry = Registry("ann", "eve")
+    async with watching(tmp_path, registry, keys.load(tmp_path)) as (devices, gone):
+        old = devices.host.newest.public
+        await devices.revoke("dev_eve")
+        await eventually(lambda: gone[-1] == {"dev_eve"})
+        with pytest.raises(TrunklineError) as refused:
+            await devices.pair(NEW, old)
+        assert refused.value.code == "bad_pairing"
+        assert [one.id for one in registry.those] == ["dev_ann"]
+        await devices.pair(NEW, devices.host.newest.public)
+        assert devices.host.may_use("dev_new", devices.host.newest.public)
+
+
+async def test_a_write_that_is_left_alone_ends_before_the_next_one_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, save = Registry("ann", "eve"), keys.save
+    async with watching(tmp_path, registry, keys.load(tmp_path)) as (devices, gone):
+        begun, go_on = threading.Event(), threading.Event()
+
+        def slow(home: Path, host: HostKeys) -> None:
+            if not begun.is_set():
+                begun.set()
+                go_on.wait(5)
+            save(home, host)
+
+        monkeypatch.setattr("trunkline_relay.keys.save", slow)
+        pairing = asyncio.create_task(devices.pair(NEW, devices.host.newest.public))
+        await eventually(begun.is_set)
+        pairing.cancel()
+        await devices.revoke("dev_eve")
+        asked = registry.asked
+        await asyncio.wait({pairing}, timeout=0.1)
+        assert (pairing.done(), registry.asked) == (False, asked)
+        go_on.set()
+        await asyncio.wait({pairing})
+        assert pairing.cancelled()
+        await eventually(lambda: gone[-1] == {"dev_eve"})
+        assert keys.load(tmp_path) == devices.host

@@ -2,6 +2,7 @@
 
 import base64
 import logging
+import os
 import stat
 from pathlib import Path
 
@@ -96,3 +97,16 @@ def test_the_last_device_revoked_leaves_one_identity() -> None:
     after = before.seen(frozenset())
     assert [one.public != before.newest.public for one in after.all()] == [True]
     assert replace(after, identities=before.identities, paired=before.paired) == before
+
+
+def test_a_saved_file_is_there_after_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, synced, sync = keys.path_of(tmp_path), list[str](), os.fsync
+
+    def noted(descriptor: int) -> None:
+        name = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.append("its directory, with it" if name == path.parent and path.exists() else name.name)
+        sync(descriptor)
+
+    monkeypatch.setattr("os.fsync", noted)
+    keys.save(tmp_path, HostKeys.new())
+    assert synced == [f".host.json.{os.getpid()}", "its directory, with it"]
