@@ -50,11 +50,26 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sealed:
-    """A paired host as an address has it. It learns the host's newer identities; `keep` writes them down."""
+    """A paired host as an address has it. It learns the host's newer identities; `keep` writes them down.
 
-    def __init__(self, paired: Paired, keep: Callable[[Paired], None] | None = None) -> None:
+    `known` reads what is written down: others may have learned more, and the host lets nobody come by what they need no more.
+    """
+
+    def __init__(
+        self,
+        paired: Paired,
+        keep: Callable[[Paired], None] | None = None,
+        known: Callable[[], Paired] | None = None,
+    ) -> None:
         self.paired = paired
         self._keep = keep
+        self._known = known
+
+    def look(self) -> Paired:
+        """What is known now, before each connection. Raises what `known` does."""
+        if self._known is not None:
+            self.paired = self._known()
+        return self.paired
 
     def learn(self, identity: bytes) -> None:
         """The host has said, in a sealed channel, what its newest identity is."""

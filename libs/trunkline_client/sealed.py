@@ -179,7 +179,7 @@ _CLOSED: Final = aiohttp.WSMessage(aiohttp.WSMsgType.CLOSED, None, None)
 
 
 async def _opened(http: aiohttp.ClientSession, sealed: Sealed, path: str) -> Wire:
-    paired = sealed.paired
+    paired = sealed.look()
     route = Route.of(paired.seed)
     wire, about = await reach(
         http,

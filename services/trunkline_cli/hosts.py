@@ -1,5 +1,6 @@
 """Hosts that this device is paired with: `<home>/hosts/<name>.json`, keys and all, for its owner alone."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from trunkline_client import Address, Paired, Sealed
 from trunkline_wire import TrunklineError
@@ -61,11 +63,18 @@ def address(home: Path, name: str) -> Address:
     paired = load(home, name)
 
     def keep(newer: Paired) -> None:
-        path = _path(home, name)
-        if path.exists():
-            _write(path, newer)
+        with contextlib.suppress(TrunklineError):
+            now = load(home, name)
+            if (now.route, now.device) == (newer.route, newer.device):
+                _write(_path(home, name), replace(now, identity=newer.identity))
 
-    return Address(url=paired.relay, sealed=Sealed(paired, keep))
+    def known() -> Paired:
+        now = load(home, name)
+        if now.route != paired.route:
+            raise TrunklineError("unpaired", f"{name!r} is another host by now")
+        return now
+
+    return Address(url=paired.relay, sealed=Sealed(paired, keep, known))
 
 
 def _free(home: Path, paired: Paired) -> str:

@@ -50,3 +50,33 @@ def test_a_newer_identity_is_written_down_and_nothing_comes_back_after_forget(tm
     hosts.forget(tmp_path, "box")
     sealed.learn(b"m" * 32)
     assert hosts.names(tmp_path) == []
+
+
+def test_what_another_program_has_learned_is_not_undone(tmp_path: Path) -> None:
+    hosts.save(tmp_path, "box", BOX)
+    one, other = (hosts.address(tmp_path, "box").sealed for _ in range(2))
+    assert one is not None
+    assert other is not None
+    one.learn(b"n" * 32)
+    assert other.look().identity == b"n" * 32
+    # Paired again meanwhile: a connection of before has nothing to say any more.
+    again = replace(BOX, device="dev_2", token="tl_2", secret=b"u" * 32)
+    hosts.save(tmp_path, "box", again)
+    one.learn(b"m" * 32)
+    assert hosts.load(tmp_path, "box") == again
+    assert other.look() == again
+
+
+def test_a_name_that_is_another_hosts_by_now_leads_nowhere(tmp_path: Path) -> None:
+    hosts.save(tmp_path, "box", BOX)
+    sealed = hosts.address(tmp_path, "box").sealed
+    assert sealed is not None
+    hosts.forget(tmp_path, "box")
+    for name in (None, "box"):
+        if name is not None:
+            hosts.save(tmp_path, name, OTHER)
+        with pytest.raises(TrunklineError) as refused:
+            sealed.look()
+        assert refused.value.code == "unpaired"
+    sealed.learn(b"n" * 32)
+    assert hosts.load(tmp_path, "box") == OTHER
