@@ -103,6 +103,11 @@ class Devices:
             raise TrunklineError("bad_params", f"there is no device {id!r}; `device.list` names them", field="id")
         return found
 
+    async def there(self, id: str) -> bool:
+        """As of now, not of what has been heard here."""
+        entry = await kv.get(self._bus, KV_DEVICES, self.records.key(id))
+        return entry is not None and entry.value is not None
+
     async def rename(self, principal: Principal, id: str, name: str) -> DeviceRecord:
         """Raises like `get`."""
         plain = check_name(name)

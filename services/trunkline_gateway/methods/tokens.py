@@ -189,6 +189,9 @@ async def pair(gateway: Gateway, caller: Caller, params: Pair) -> Paired:
     token, kept = await gateway.tokens.create(
         record.actor, invited.role, label=record.name, device=record.id, via="pairing"
     )
+    if not await gateway.devices.there(record.id):
+        await gateway.tokens.records.delete(kept.id)
+        raise TrunklineError("bad_pairing", "the device was revoked while it was paired")
     gateway.audit.note(
         "device",
         caller.principal.actor,
@@ -246,10 +249,11 @@ class DeviceRevoked(Revoked):
 async def revoke_device(gateway: Gateway, caller: Caller, params: One) -> DeviceRevoked:
     """End a device of the caller: its key counts no more, and what it signed in with is revoked."""
     record = gateway.devices.get(caller.principal, params.id)
+    # The device is the last to go: while a token of it may be left, it is there to be revoked again.
     tokens = [token.id for token in gateway.tokens.list() if token.device == record.id]
-    await gateway.devices.records.delete(record.id)
     for token in tokens:
-        await gateway.tokens.revoke(token)
+        await gateway.tokens.records.delete(token)
+    await gateway.devices.records.delete(record.id)
     gateway.audit.note("device", caller.principal.actor, act="revoked", device=record.id, of=record.actor)
     return {"revoked": record.id, "tokens": tokens}
 
