@@ -120,7 +120,7 @@ async def reach(
     try:
         challenge = await _heard(ws, control.Challenge)
         await ws.send_str(control.encode(proof(url.host_port_subcomponent or "", control.plain(challenge.challenge))))
-        sid = bytes.fromhex((await _heard(ws, control.Opened)).sid)
+        sid = control.sid_of((await _heard(ws, control.Opened)).sid)
         opening = Opening(identity, host, sid, encode(about))
         await ws.send_bytes(pack(sid, opening.first))
         channel, said, header = opening.answered((await _envelope(ws, sid)).ct)

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from trunkline_seal.handshake import SID_BYTES
 from trunkline_wire import TrunklineError
 
 HOST_PATH: Final = "/relay/v1/host"
@@ -146,6 +147,17 @@ def plain(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise TrunklineError("bad_frame", "base64 is expected") from error
+
+
+def sid_of(text: str) -> bytes:
+    """The connection that a control frame names. Raises TrunklineError `bad_frame`."""
+    try:
+        sid = bytes.fromhex(text)
+    except ValueError:
+        sid = b""
+    if len(sid) != SID_BYTES:
+        raise TrunklineError("bad_frame", f"a connection's `sid` is {SID_BYTES} bytes in hex")
+    return sid
 
 
 def b64(data: bytes) -> str:

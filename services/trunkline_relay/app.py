@@ -105,7 +105,7 @@ class Host:
         self._gone: set[str] = set()
         self._gateway = gateway
         self._app = b""
-        self._known_identity = devices.host.newest.public
+        self._known_identity = devices.identity
         self.adapter = adapter
         self.devices = devices
         self.pairing = Pairing(devices, self, self.about)
@@ -200,7 +200,7 @@ class Host:
             self._news.clear()
             gone, self._gone = self._gone, set()
             await self.visits.end_devices(gone)
-            identity = self.devices.host.newest.public
+            identity = self.devices.identity
             if identity != self._known_identity:
                 self._known_identity = identity
                 log.info("identity_changed", extra={"fingerprint": fingerprint(identity)})

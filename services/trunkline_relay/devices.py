@@ -41,13 +41,18 @@ class Devices:
         self._changing = asyncio.Lock()
         self._now = asyncio.Event()
         self._told_seen: dict[str, float] = {}
-        self._written = True
+        self._written = host
         self.host = host
         self.known: dict[str, Paired] = {}
         self.ready = asyncio.Event()
         self.on_change: Callable[[Collection[str]], None] = lambda _: None
         self.here: Callable[[], Collection[str]] = list
         """The devices that are connected."""
+
+    @property
+    def identity(self) -> bytes:
+        """The newest that devices may be told: one that is not written down would lock them out once this process is gone."""
+        return self._written.newest.public
 
     def look(self) -> None:
         """Look at once."""
@@ -104,7 +109,7 @@ class Devices:
         async with self._changing:
             found = {one.id: one for one in await self._registry.devices()}
             gone = (self.known.keys() | self.host.paired) - found.keys()
-            changed = found != self.known or not self.ready.is_set()
+            changed = found != self.known or not self.ready.is_set() or self.host != self._written
             self.known = found
             try:
                 await self._keep(self.host.seen(frozenset(found)))
@@ -124,11 +129,10 @@ class Devices:
             self._told_seen.update(dict.fromkeys(due, now))
 
     async def _keep(self, host: HostKeys) -> None:
-        self._written = self._written and host == self.host
         self.host = host
-        if not self._written:
+        if host != self._written:
             await _uncut(asyncio.to_thread(keys.save, self._home, host))
-            self._written = True
+            self._written = host
 
 
 async def _uncut(work: Awaitable[None]) -> None:

@@ -53,7 +53,7 @@ class Uplink:
 class Visitors(Protocol):
     """Who is told what comes by the relay. None of it waits."""
 
-    def opened(self, uplink: Uplink, said: control.Opened) -> None: ...
+    def opened(self, uplink: Uplink, said: control.Opened, sid: bytes) -> None: ...
     def frame(self, sid: bytes, ct: bytes) -> None: ...
     def closed(self, sid: bytes, reason: str) -> None: ...
     def lost(self) -> None: ...
@@ -174,9 +174,9 @@ class HostLine:
     def _take(self, uplink: Uplink, said: control.ToHost) -> None:
         match said:
             case control.Opened():
-                self._visitors.opened(uplink, said)
+                self._visitors.opened(uplink, said, control.sid_of(said.sid))
             case control.Close():
-                self._visitors.closed(_sid(said.sid), said.reason)
+                self._visitors.closed(control.sid_of(said.sid), said.reason)
             case control.Failed():
                 raise _refusal(said)
             case control.Challenge() | control.Ready():
@@ -201,13 +201,6 @@ class HostLine:
                 break
         log.info("relay_left", extra={"reason": "asked to" if self._now.is_set() else "the network changed"})
         await ws.close()
-
-
-def _sid(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError as error:
-        raise TrunklineError("bad_frame", "the relay names a connection that can be none") from error
 
 
 def _refusal(said: control.Failed) -> TrunklineError:

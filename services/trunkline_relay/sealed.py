@@ -14,6 +14,8 @@ from trunkline_wire import TrunklineError, encode
 
 MAX_WAITING: Final = 4 * 1024 * 1024
 """Bytes of frames of one device that may wait for the gateway to take those before them."""
+OVERHEAD: Final = 64
+"""Bytes that a waiting frame counts for besides its own: a flood of empty ones is bounded too."""
 MAX_UNPROVEN: Final = 160 * 1024
 """Likewise, before it has proven who it is: no more than its first messages are worth."""
 MAX_UNFINISHED: Final = 9 * 1024 * 1024
@@ -40,7 +42,7 @@ class Inbox:
     def put(self, frame: bytes) -> None:
         if self._gone:
             return
-        self._size += len(frame)
+        self._size += len(frame) + OVERHEAD
         if self._size > self.most:
             self._frames.clear()
             self.close()
@@ -61,7 +63,7 @@ class Inbox:
             self._news.clear()
             await self._news.wait()
         frame = self._frames.popleft()
-        self._size -= len(frame)
+        self._size -= len(frame) + OVERHEAD
         return frame
 
 

@@ -235,18 +235,11 @@ def _from_host(place: HostPlace, said: control.FromHost) -> None:
         case control.Withdraw():
             place.withdraw(said.pairing)
         case control.Close():
-            visit = place.visits.get(_sid(said.sid))
+            visit = place.visits.get(control.sid_of(said.sid))
             if visit is not None:
                 place.leave(visit, said.reason)
         case control.Host():
             raise TrunklineError("bad_frame", "a host says once who it is")
-
-
-def _sid(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError as error:
-        raise TrunklineError("bad_frame", "a connection's `sid` is hex") from error
 
 
 def _envelope(data: bytes, direction: str) -> Envelope:

@@ -112,7 +112,7 @@ class Visits:
 
     async def tell_identity(self) -> None:
         """To all that are connected: the host's identity is another one."""
-        message = {"identity": control.b64(self._devices.host.newest.public)}
+        message = {"identity": control.b64(self._devices.identity)}
         for visit in list(self._visits.values()):
             if visit.sealed is not None and visit.device is not None and visit.device.id in self._devices.known:
                 with contextlib.suppress(GoneError):
@@ -120,13 +120,12 @@ class Visits:
 
     # What comes by the line
 
-    def opened(self, uplink: Uplink, said: control.Opened) -> None:
-        sid = bytes.fromhex(said.sid)
-        if sid in self._visits or len(self._visits) >= MAX_VISITS:
-            log.warning("visit_refused", extra={"reason": "too many, or known already"})
+    def opened(self, uplink: Uplink, said: control.Opened, sid: bytes) -> None:
+        if sid in self._visits or len(self._visits) >= 2 * MAX_VISITS:
+            log.warning("visit_refused", extra={"reason": "known already, or far too many"})
             return
         visit = self._visits[sid] = Visit(uplink, said, sid)
-        visit.task = asyncio.create_task(self._run(visit))
+        visit.task = asyncio.create_task(self._run(visit, room=len(self._visits) <= MAX_VISITS))
 
     def frame(self, sid: bytes, ct: bytes) -> None:
         visit = self._visits.get(sid)
@@ -146,9 +145,11 @@ class Visits:
 
     # One of them
 
-    async def _run(self, visit: Visit) -> None:
+    async def _run(self, visit: Visit, *, room: bool) -> None:
         reason = ""
         try:
+            if not room:
+                raise TrunklineError("rate_limited", f"{MAX_VISITS} connections are here, or just end")
             if visit.said.pairing:
                 await self._welcome.receive(visit.said.pairing, visit.sid, visit.inbox, visit.send)
             else:
@@ -205,7 +206,7 @@ class Visits:
         ):
             device = None
         # Who is none of ours hears of no other identity than the one it had.
-        about = {**self._about(), "identity": control.b64(used if device is None else host.newest.public)}
+        about = {**self._about(), "identity": control.b64(used if device is None else self._devices.identity)}
         sealed, wanted = await answered(hello, about, visit.inbox, visit.send)
         if device is not None:
             await self._devices.came(device.id, used)

@@ -6,15 +6,19 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from tests.integration.gateway.rig import Rig
 from tests.integration.relay import stage
 from tests.integration.relay.device import CutError, Keys, Talk, meet, talk, text64
 from tests.integration.relay.hostile import Hook, Hostile, honest, hostile
 
+from trunkline_client.pairing import pair as join
 from trunkline_relay.app import Host
 from trunkline_seal import CONTROL, TEXT, Identity, Opening, Route, pack
 from trunkline_seal.channel import Sender
 from trunkline_seal.handshake import Accepting
+from trunkline_seal.pairing import Link
 from trunkline_testkit import eventually
 from trunkline_testkit.product import Client
 from trunkline_wire import TrunklineError
@@ -333,3 +337,39 @@ async def test_a_device_is_not_who_the_relay_says(scene: Scene) -> None:
             async with talk(pretending):
                 pass
         assert refused.value.code == "unpaired"
+
+
+@pytest.mark.parametrize("sid", ["no hex", "00" * 15, ""])
+async def test_a_relay_that_names_what_can_be_no_connection_is_left_and_the_host_lives(
+    scene: Scene, sid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline_relay.host.FIRST_S", 0.01)
+    attempts = scene.host.line.attempts
+    await scene.relay.tell_host(type="opened", sid=sid)
+    await eventually(lambda: scene.host.running.done() or scene.host.line.attempts > attempts)
+    assert not scene.host.running.done()
+    await eventually(lambda: scene.host.line.ready)
+    async with talk(scene.phone) as one:
+        await one.call("hello", protocol=1)
+
+
+async def test_a_relay_that_names_what_can_be_no_connection_is_none_for_a_device() -> None:
+    def show(_: str, __: str) -> None:
+        raise AssertionError("there is no code to show")
+
+    async def device(request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse()
+        await ws.prepare(request)
+        await ws.send_json({"type": "challenge", "challenge": text64(bytes(32))})
+        await ws.receive()
+        await ws.send_json({"type": "opened", "sid": "no hex"})
+        return ws
+
+    app = web.Application()
+    app.router.add_get("/relay/v1/device/{host}", device)
+    link = Link.new("http://relay", bytes(32), Identity.new().public, bytes(32))
+    async with TestServer(app) as server:
+        relay = str(server.make_url("")).rstrip("/")
+        with pytest.raises(TrunklineError, match="in hex") as refused:
+            await join(replace(link, relay=relay), "phone", show)
+    assert refused.value.code == "bad_frame"

@@ -319,3 +319,16 @@ async def test_a_device_that_breaks_the_rules_is_cut_off_by_name(host: Host, rig
             await one.until_closed()
             assert one.closed == {}
         await eventually(lambda number=number: host.visits.refused == {"bad_frame": number})
+
+
+async def test_one_connection_too_many_ends_and_does_not_wait(
+    host: Host, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phone = await pair(rig.home)
+    monkeypatch.setattr("trunkline_relay.visits.MAX_VISITS", 1)
+    await eventually(lambda: len(host.visits) == 0)
+    async with talk(phone), asyncio.timeout(5):
+        assert await refusal(phone) == "cut"
+    await eventually(lambda: len(host.visits) == 0)
+    assert await refusal(phone) == ""
+    assert host.visits.refused == {"rate_limited": 1}

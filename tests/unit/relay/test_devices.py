@@ -117,8 +117,12 @@ async def test_a_disk_that_takes_nothing_keeps_no_revoked_device_in(
             await eventually(lambda: gone[-1] == {"dev_eve"})
             assert devices.host.newest != old
             assert devices.routes() == ["ann"]
+            # Nobody is told of what is not on the disk.
+            assert devices.identity == old.public == keys.load(tmp_path).newest.public
+        told = len(gone)
         devices.look()
-        await eventually(lambda: keys.load(tmp_path) == devices.host)
+        await eventually(lambda: len(gone) > told and devices.identity == devices.host.newest.public)
+        assert keys.load(tmp_path) == devices.host
 
 
 async def test_those_who_are_here_are_told_of_once_a_minute(tmp_path: Path) -> None:

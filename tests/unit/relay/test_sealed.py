@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trunkline_relay.sealed import MAX_UNFINISHED, MAX_UNPROVEN, GoneError, Inbox, Sealed
+from trunkline_relay.sealed import MAX_UNFINISHED, MAX_UNPROVEN, OVERHEAD, GoneError, Inbox, Sealed
 from trunkline_seal import BINARY, CONTROL, TEXT
 from trunkline_seal.channel import PART_BYTES, Channel, Receiver, Sender
 from trunkline_wire import TrunklineError
@@ -24,13 +24,22 @@ async def nowhere(_: bytes) -> None: ...
 
 async def test_a_device_that_floods_is_gone_and_what_it_sent_with_it() -> None:
     inbox = Inbox()
-    inbox.put(bytes(MAX_UNPROVEN))
-    assert await inbox.get() == bytes(MAX_UNPROVEN)
+    large = bytes(MAX_UNPROVEN - OVERHEAD)
+    inbox.put(large)
+    assert await inbox.get() == large
     for _ in range(2):
-        inbox.put(bytes(MAX_UNPROVEN))
+        inbox.put(large)
     with pytest.raises(GoneError):
         await inbox.get()
     inbox.put(b"late")
+    with pytest.raises(GoneError):
+        await inbox.get()
+
+
+async def test_a_flood_of_empty_frames_is_one_too() -> None:
+    inbox = Inbox()
+    for _ in range(MAX_UNPROVEN // OVERHEAD + 1):
+        inbox.put(b"")
     with pytest.raises(GoneError):
         await inbox.get()
 
