@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+FOR_DEVICE: Final = "Trunkline-Device"
+"""The header by which the host's side of a relay tells the gateway whose channel a connection is: no other token counts in it."""
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",

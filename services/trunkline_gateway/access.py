@@ -17,7 +17,7 @@ from trunkline_gateway.problems import problem
 from trunkline_gateway.roles import Principal
 from trunkline_gateway.settings import GatewaySettings
 from trunkline_gateway.tokens import Tokens, digest_of
-from trunkline_service.web import HEADERS, LOOPBACK, host_of, same_origin
+from trunkline_service.web import FOR_DEVICE, HEADERS, LOOPBACK, host_of, same_origin
 from trunkline_wire import TrunklineError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Access:
             scheme, _, token = header.partition(" ")
             if scheme.lower() != "bearer" or not token.strip():
                 raise TrunklineError("unauthorized", "the Authorization header must be `Bearer <token>`")
-            return await self.sign_in(token.strip())
+            return await self.sign_in(token.strip(), request)
         cookie = request.cookies.get(self.cookie)
         if cookie is None:
             return None
@@ -90,8 +90,14 @@ class Access:
         except TrunklineError:
             return None  # as if it had none: its page then asks for another sign-in
 
-    async def sign_in(self, token: str) -> Principal:
-        """Who a token stands for. Raises TrunklineError `unauthorized`, `forbidden`."""
+    async def sign_in(self, token: str, request: web.Request) -> Principal:
+        """Who a token stands for; in a paired device's channel its own alone does. Raises TrunklineError `unauthorized`, `forbidden`."""
+        principal = await self._principal_of(token)
+        if request.headers.get(FOR_DEVICE, principal.device) != principal.device:
+            raise TrunklineError("unauthorized", "a paired device comes with the token that it was paired with")
+        return principal
+
+    async def _principal_of(self, token: str) -> Principal:
         if self._oidc is not None and self._oidc.looks_like(token):
             return await self._oidc.principal(token)
         record = self._tokens.check(token)

@@ -138,7 +138,7 @@ class TerminalConnection:
         if hello.type != "hello":
             raise TrunklineError("bad_frame", "say `hello` first")
         if hello.token is not None:
-            self._principal = await self._access.sign_in(hello.token)
+            self._principal = await self._access.sign_in(hello.token, self._request)
         if self._principal is None:
             raise TrunklineError("unauthorized", "say `hello` with a token")
         await require_ready(self._gateway)

@@ -229,7 +229,7 @@ class Connection:
                 "bad_params", f"this gateway speaks protocol {PROTOCOL}, not {params.protocol}", field="protocol"
             )
         if params.token is not None:
-            self._principal = await self._access.sign_in(params.token)
+            self._principal = await self._access.sign_in(params.token, self._request)
         caller = self._caller()
         if self._seat is None:
             client = (params.client or "")[:64]

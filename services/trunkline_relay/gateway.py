@@ -11,6 +11,7 @@ import msgspec
 from trunkline_client import Address
 from trunkline_client.connection import Connection
 from trunkline_seal.app_digest import MANIFEST, manifest_digest
+from trunkline_service.web import FOR_DEVICE
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import is_id
 
@@ -95,17 +96,17 @@ class Gateway:
     async def seen(self, devices: list[str]) -> None:
         await self._call("device.seen", devices=devices)
 
-    async def open(self, path: str, token: str) -> aiohttp.ClientWebSocketResponse:
-        """A WebSocket as whoever the token stands for. Raises TrunklineError: `bad_params`, `unauthorized`, `forbidden`, `not_running`."""
+    async def open(self, path: str, token: str, device: str) -> aiohttp.ClientWebSocketResponse:
+        """A WebSocket as the device, whose token it has to be. Raises TrunklineError: `bad_params`, `unauthorized`, `forbidden`, `not_running`."""
         if path != "/ws" and not (path.startswith(TERMINAL) and is_id(path.removeprefix(TERMINAL), "ses")):
             raise TrunklineError("bad_params", "a device may open /ws and /ws/terminal/<session>", field="open")
-        if not token:
+        if not (token.isascii() and token.isprintable() and token):
             raise TrunklineError("unauthorized", "a device opens nothing without its token")
         try:
             # TCP, never the unix socket: there whoever comes is the owner.
             return await self._session.ws_connect(
                 f"{self._url()}{path}",
-                headers={"Authorization": f"Bearer {token}", **LOCAL},
+                headers={"Authorization": f"Bearer {token}", FOR_DEVICE: device, **LOCAL},
                 max_msg_size=MAX_MESSAGE,
                 timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),  # pyright: ignore[reportCallIssue] - its fields are not seen
             )

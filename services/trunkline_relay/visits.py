@@ -28,7 +28,7 @@ MAX_VISITS: Final = 256
 class Door(Protocol):
     """What a device is let in to."""
 
-    async def open(self, path: str, token: str) -> aiohttp.ClientWebSocketResponse: ...
+    async def open(self, path: str, token: str, device: str) -> aiohttp.ClientWebSocketResponse: ...
 
 
 class Welcome(Protocol):
@@ -181,7 +181,7 @@ class Visits:
             request = _read(wanted)
             if device is None:
                 raise TrunklineError("unpaired", "the host does not know this device, or no more: pair it again")
-            gateway = await self._door.open(request.open, request.token)
+            gateway = await self._door.open(request.open, request.token, device.id)
         except TrunklineError as error:
             if error.code == "unauthorized":
                 self._devices.look()  # it may have been revoked a moment ago

@@ -125,10 +125,9 @@ async def test_what_a_device_may_not_open(rig: Rig) -> None:
     phone = await pair(rig.home)
     assert await refusal(phone, "/api/v1/session.list") == "bad_params"
     assert await refusal(phone, "/ws/terminal/../../health") == "bad_params"
-    token, phone.token = phone.token, "x"
-    assert await refusal(phone) == "unauthorized"
-    phone.token = ""
-    assert await refusal(phone) == "unauthorized"
+    token = phone.token
+    for phone.token in ("x", "", "x\r\nTrunkline-Device: x", "\N{SNOWMAN}"):
+        assert await refusal(phone) == "unauthorized"
     phone.token = token
     stranger = Keys(relay=phone.relay, host_name=phone.host_name, host=phone.host, token=token)
     assert await refusal(stranger) == "unpaired"
@@ -332,3 +331,20 @@ async def test_one_connection_too_many_ends_and_does_not_wait(
     await eventually(lambda: len(host.visits) == 0)
     assert await refusal(phone) == ""
     assert host.visits.refused == {"rate_limited": 1}
+
+
+@pytest.mark.usefixtures("host")
+async def test_no_token_but_its_own_counts_in_a_devices_channel(rig: Rig) -> None:
+    phone, other = await pair(rig.home, role="viewer"), await pair(rig.home, role="owner")
+    async with await rig.client() as owner:
+        made = await owner.call("token.create", actor="ann", role="owner")
+    own = phone.token
+    for token in (other.token, made["token"]):
+        phone.token = token
+        assert await refusal(phone) == "unauthorized"
+        phone.token = own
+        async with talk(phone) as one:
+            with pytest.raises((CutError, TrunklineError), match="unauthorized"):
+                await one.call("hello", protocol=1, token=token)
+    async with talk(phone) as one:
+        assert (await one.call("hello", protocol=1, token=own))["role"] == "viewer"
