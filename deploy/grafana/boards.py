@@ -431,6 +431,23 @@ _RELAY: Final = Board(
                 ),
             ),
         ),
+        (
+            "At the hosts",
+            (
+                panel(
+                    "Connected to the relay",
+                    "min by (instance, kind) (trunkline_relay_host_connected)",
+                    "{{instance}} {{kind}}",
+                ),
+                rate("Connected again", "trunkline_relay_host_reconnects_total", "instance"),
+                panel("Devices", "sum by (instance) (trunkline_relay_host_visits)", "{{instance}}"),
+                rate("Devices that come", "trunkline_relay_host_visits_begun_total", "instance"),
+                rate("Refused by hosts", "trunkline_relay_host_refused_total", "code"),
+                rate("Handshakes that failed", "trunkline_relay_host_handshakes_failed_total", "instance"),
+                rate("Sealed bytes", "trunkline_relay_host_bytes_total", "direction", "Bps"),
+                rate("Pairings", "trunkline_relay_host_pairings_total", "outcome"),
+            ),
+        ),
     ),
 )
 

@@ -160,6 +160,36 @@ RELAY_SLOW: Final = Counter(
     "Connections cut because their end took too little, by end (host, device, replica).",
     ["end"],
 )
+RELAY_HOST_CONNECTED: Final = Gauge(
+    "trunkline_relay_host_connected",
+    "Whether a host is connected to its relay (1) or not (0), by the way there (embedded, direct, cloudflared …).",
+    ["kind"],  # without a label every process would say that it is not
+)
+RELAY_HOST_RECONNECTS: Final = Counter(
+    "trunkline_relay_host_reconnects_total", "Times that a host had to connect to its relay again."
+)
+RELAY_HOST_VISITS: Final = Gauge("trunkline_relay_host_visits", "Connections of devices that are open at a host.")
+RELAY_HOST_VISITS_BEGUN: Final = Counter(
+    "trunkline_relay_host_visits_begun_total", "Connections of devices that a relay brought to a host."
+)
+RELAY_HOST_REFUSED: Final = Counter(
+    "trunkline_relay_host_refused_total",
+    "Connections of devices that a host refused or ended for a fault, by error code.",
+    ["code"],
+)
+RELAY_HOST_HANDSHAKES_FAILED: Final = Counter(
+    "trunkline_relay_host_handshakes_failed_total", "Handshakes at a host that came to no end, or to a bad one."
+)
+RELAY_HOST_BYTES: Final = Counter(
+    "trunkline_relay_host_bytes_total",
+    "Sealed bytes of devices' connections at a host, by direction (up: from devices, down).",
+    ["direction"],
+)
+RELAY_HOST_PAIRINGS: Final = Counter(
+    "trunkline_relay_host_pairings_total",
+    "Pairing links of a host, by outcome (paired, unused, or an error code).",
+    ["outcome"],
+)
 DEAD_LETTERS: Final = Counter("trunkline_dead_letters_total", "Messages that a service could not apply.", ["service"])
 PROJECTION_APPLIED: Final = Counter(
     "trunkline_projection_messages_total", "Messages that a projection has read.", ["projection"]

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final, assert_never
 
+from trunkline_bus import metrics
 from trunkline_relay import keys
 from trunkline_relay.adapters.base import Adapter
 from trunkline_relay.adapters.cloudflared import cloudflared
@@ -42,6 +43,8 @@ async def run_app(settings: RelaySettings, health: Health, stopping: asyncio.Eve
     try:
         async with hosting(settings) as host:
             health.facts["relay"] = host.status
+            metrics.RELAY_HOST_CONNECTED.labels(host.adapter.type).set_function(lambda: host.line.ready)
+            metrics.RELAY_HOST_VISITS.set_function(lambda: len(host.visits))
             health.set_ready()
             stop = asyncio.create_task(stopping.wait())
             try:

@@ -10,6 +10,7 @@ from typing import Final, NoReturn, Protocol
 import aiohttp
 from yarl import URL
 
+from trunkline_bus import metrics
 from trunkline_relay.network import Network
 from trunkline_seal import control, pack, unpack
 from trunkline_seal.keys import Route
@@ -75,6 +76,7 @@ class HostLine:
         """The relay's address for people, where the relay knows it."""
         self.trouble = "not connected yet"
         self.attempts = 0
+        self._connections = 0
 
     @property
     def ready(self) -> bool:
@@ -163,6 +165,9 @@ class HostLine:
             await uplink.say(message)
         self.public_url, self.trouble = ready.url, ""
         self.uplink = uplink
+        self._connections += 1
+        if self._connections > 1:
+            metrics.RELAY_HOST_RECONNECTS.inc()
         log.info("relay_ready", extra={"relay": relay, "host": ready.host})
         async for message in ws:
             if message.type is aiohttp.WSMsgType.BINARY:

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from trunkline_bus import metrics
 from trunkline_relay.devices import Devices
 from trunkline_relay.gateway import NewDevice
 from trunkline_relay.sealed import GoneError, Hello, Inbox, Sealed, Send, answered, first_message
@@ -65,6 +66,11 @@ class Offer:
         self.used = False
         self.steps: asyncio.Queue[Step] = asyncio.Queue()
         self._decided: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def end(self, step: Done | NotDone) -> None:
+        """What came of it."""
+        metrics.RELAY_HOST_PAIRINGS.labels("paired" if isinstance(step, Done) else step.code).inc()
+        self.steps.put_nowait(step)
 
     def decide(self, agree: bool) -> None:
         if not self._decided.done():
@@ -127,6 +133,8 @@ class Pairing:
             yield offer
         finally:
             del self._offers[name]
+            if not offer.used:
+                metrics.RELAY_HOST_PAIRINGS.labels("unused").inc()
             offer.decide(False)
             await self._relay.say(control.Withdraw(pairing=name))
 
@@ -139,10 +147,10 @@ class Pairing:
         try:
             await self._receive(offer, sid, inbox, send)
         except TrunklineError as error:
-            offer.steps.put_nowait(NotDone(code=error.code, message=error.message))
+            offer.end(NotDone(code=error.code, message=error.message))
             raise
         except (GoneError, TimeoutError):
-            offer.steps.put_nowait(NotDone(code="timeout", message="the device went away"))
+            offer.end(NotDone(code="timeout", message="the device went away"))
             raise
 
     async def _receive(self, offer: Offer, sid: bytes, inbox: Inbox, send: Send) -> None:
@@ -203,7 +211,7 @@ class Pairing:
             await self._devices.revoke(device.id)
             raise
         log.info("paired", extra={"device": device.id})
-        offer.steps.put_nowait(Done(device=device.id, name=device.name, role=device.role))
+        offer.end(Done(device=device.id, name=device.name, role=device.role))
 
 
 def _checked(hello: Hello, offer: Offer) -> _About:

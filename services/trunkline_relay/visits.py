@@ -9,6 +9,7 @@ from typing import Final, Protocol, Self
 import aiohttp
 import msgspec
 
+from trunkline_bus import metrics
 from trunkline_relay.bridge import REVOKED, Bridge
 from trunkline_relay.devices import Devices
 from trunkline_relay.gateway import Paired
@@ -18,6 +19,9 @@ from trunkline_seal import control
 from trunkline_wire import TrunklineError
 
 log = logging.getLogger(__name__)
+
+_UP: Final = metrics.RELAY_HOST_BYTES.labels("up")
+_DOWN: Final = metrics.RELAY_HOST_BYTES.labels("down")
 
 HANDSHAKE_S: Final = 10.0
 TOLD_S: Final = 1.0
@@ -64,6 +68,7 @@ class Visit:
 
     async def send(self, ct: bytes) -> None:
         await self.uplink.send(self.sid, ct)
+        _DOWN.inc(len(ct))
 
 
 class Visits:
@@ -122,14 +127,17 @@ class Visits:
 
     def opened(self, uplink: Uplink, said: control.Opened, sid: bytes) -> None:
         if sid in self._visits or len(self._visits) >= 2 * MAX_VISITS:
+            self._refuse("rate_limited")
             log.warning("visit_refused", extra={"reason": "known already, or far too many"})
             return
+        metrics.RELAY_HOST_VISITS_BEGUN.inc()
         visit = self._visits[sid] = Visit(uplink, said, sid)
         visit.task = asyncio.create_task(self._run(visit, room=len(self._visits) <= MAX_VISITS))
 
     def frame(self, sid: bytes, ct: bytes) -> None:
         visit = self._visits.get(sid)
         if visit is not None:
+            _UP.inc(len(ct))
             visit.inbox.put(ct)
 
     def closed(self, sid: bytes, reason: str) -> None:  # noqa: ARG002  # it is the relay's word, and nothing follows from it
@@ -172,11 +180,16 @@ class Visits:
 
     def _refuse(self, code: str) -> str:
         self.refused[code] = self.refused.get(code, 0) + 1
+        metrics.RELAY_HOST_REFUSED.labels(code).inc()
         return code
 
     async def _serve(self, visit: Visit) -> str:
-        async with asyncio.timeout(HANDSHAKE_S):
-            sealed, device, wanted = await self._shake(visit)
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                sealed, device, wanted = await self._shake(visit)
+        except (TrunklineError, TimeoutError, GoneError):
+            metrics.RELAY_HOST_HANDSHAKES_FAILED.inc()
+            raise
         try:
             request = _read(wanted)
             if device is None:

@@ -40,6 +40,19 @@ QUIET: Final = {
         ),
         "a relay is elsewhere",
     ),
+    **dict.fromkeys(
+        (
+            "trunkline_relay_host_connected",
+            "trunkline_relay_host_reconnects_total",
+            "trunkline_relay_host_visits",
+            "trunkline_relay_host_visits_begun_total",
+            "trunkline_relay_host_refused_total",
+            "trunkline_relay_host_handshakes_failed_total",
+            "trunkline_relay_host_bytes_total",
+            "trunkline_relay_host_pairings_total",
+        ),
+        "a host has to have a relay",
+    ),
 }
 """What a healthy run does not show: its panels are asked, and may be empty."""
 
