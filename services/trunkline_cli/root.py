@@ -52,7 +52,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "token": ("token:token", "Make, list and revoke tokens."),
     "extension": ("extension:extension", "Let extensions in, list them, put them out."),
     "pair": ("pair:pair", "Let a device come from anywhere, or be one, by a link and a code."),
-    "relay": ("relay:relay", "Serve the relay by which devices anywhere reach hosts."),
+    "relay": (
+        "relay:relay",
+        "Serve the relay by which devices anywhere reach hosts, or see how this host is connected to one.",
+    ),
     "hosts": ("hosts:hosts", "List and forget the hosts that this device is paired with."),
     "devices": ("devices:devices", "List, rename and revoke what people signed in with or paired."),
 }

@@ -148,7 +148,7 @@ class Host:
             "kind": self.adapter.type,
             "url": self.public_url,
             "connected": self.reachable,
-            "trouble": self.line.trouble,
+            "trouble": self.trouble,
             "host": host_name(host.route.public),
             "name": self._settings.called,
             "version": version(),
@@ -161,6 +161,11 @@ class Host:
     def reachable(self) -> bool:
         """Whether a device could come now, as far as is known here."""
         return self.line.ready and self.adapter.connected and bool(self.public_url)
+
+    @property
+    def trouble(self) -> str:
+        """Why no device could come, as far as is known here."""
+        return self.line.trouble or self.adapter.trouble
 
     @property
     def public_url(self) -> str:
@@ -182,10 +187,7 @@ class Host:
                 if self.reachable:
                     break
         if not self.reachable:
-            raise TrunklineError(
-                "host_away",
-                f"the relay can't be reached from here at the moment: {self.line.trouble or 'its address is not known yet, or its tunnel is down'}",
-            )
+            raise TrunklineError("host_away", f"no device can come by the relay at the moment: {self.trouble}")
         async with self.pairing.offered(self.public_url, invitation) as offer:
             yield offer
 

@@ -1,7 +1,6 @@
 """`trunkline pair`: take in a device that comes from anywhere."""
 
 import sys
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,6 @@ from trunkline_cli.commands.pair_join import join
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncGenerator
 
 EPILOG = """\b
 Examples:
@@ -29,10 +27,6 @@ It needs the table [relay] in trunkline.toml, for example:
 """
 
 ROLES: Final = ("viewer", "participant", "approver", "owner")
-NO_RELAY: Final = (
-    "the relay's service does not run in {home!r}: put a table [relay] into {toml!r} "
-    '(kind = "embedded", url = "https://…"), then start Trunkline again'
-)
 
 
 @click.group(invoke_without_command=True, epilog=EPILOG)
@@ -62,18 +56,19 @@ def _user() -> str:
 async def _pair(home: Path | None, wanted: dict[str, Any]) -> int:
     from trunkline_cli.context import open_link
     from trunkline_cli.discovery import home_directory
+    from trunkline_cli.relay_door import answer, door, say
 
-    async with _door(home_directory(home)) as (reader, writer):
+    async with door(home_directory(home)) as (reader, writer):
         async with open_link(home) as gateway:
             invited = await gateway.call("device.invite", **wanted)
-        _say(writer, {"do": "pair", "invitation": invited["invitation"]})
-        link = await _next(reader)
+        say(writer, {"do": "pair", "invitation": invited["invitation"]})
+        link = await answer(reader)
         _show(link)
         arrived = await _counting(reader, link["seconds"])
         _compare(arrived)
         agree = await _agreed(reader, "  Does the device show the same? [y/N] ")
-        _say(writer, {"agree": agree})
-        done = await _next(reader)
+        say(writer, {"agree": agree})
+        done = await answer(reader)
     click.echo(f"paired {done['name']!r} as {done['role']}: `trunkline devices` lists it, and revokes it")
     return 0
 
@@ -105,8 +100,10 @@ async def _counting(reader: "asyncio.StreamReader", seconds: float) -> dict[str,
     import asyncio
     import math
 
+    from trunkline_cli.relay_door import answer
+
     until = asyncio.get_running_loop().time() + seconds
-    coming = asyncio.create_task(_next(reader))
+    coming = asyncio.create_task(answer(reader))
     shown = sys.stderr.isatty()
     try:
         while not coming.done():
@@ -128,6 +125,7 @@ async def _agreed(reader: "asyncio.StreamReader", question: str) -> bool:
     import contextlib
 
     from trunkline_cli.keyboard import Keyboard
+    from trunkline_cli.relay_door import answer
 
     click.echo(question, nl=False, err=True)
     with contextlib.ExitStack() as stack:
@@ -135,7 +133,7 @@ async def _agreed(reader: "asyncio.StreamReader", question: str) -> bool:
             keyboard = stack.enter_context(Keyboard().open())
         except OSError:  # nobody is there
             return False
-        typing, hearing = asyncio.create_task(keyboard.lines.get()), asyncio.create_task(_next(reader))
+        typing, hearing = asyncio.create_task(keyboard.lines.get()), asyncio.create_task(answer(reader))
         try:
             await asyncio.wait({typing, hearing}, return_when=asyncio.FIRST_COMPLETED)
             if hearing.done():
@@ -145,40 +143,3 @@ async def _agreed(reader: "asyncio.StreamReader", question: str) -> bool:
             for task in (typing, hearing):
                 task.cancel()
             await asyncio.gather(typing, hearing, return_exceptions=True)
-
-
-@asynccontextmanager
-async def _door(home: Path) -> "AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]":
-    import asyncio
-
-    from trunkline_wire import TrunklineError
-
-    try:
-        reader, writer = await asyncio.open_unix_connection(home / "relay.sock")
-    except OSError:
-        text = NO_RELAY.format(home=str(home), toml=str(home / "trunkline.toml"))
-        raise TrunklineError("not_running", text) from None
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-
-
-def _say(writer: "asyncio.StreamWriter", value: dict[str, Any]) -> None:
-    from trunkline_wire import encode
-
-    writer.write(encode(value) + b"\n")
-
-
-async def _next(reader: "asyncio.StreamReader") -> dict[str, Any]:
-    """The relay's next answer. Raises TrunklineError for one that is an error."""
-    from trunkline_client.connection import error_of
-    from trunkline_wire import TrunklineError, decode_json
-
-    line = await reader.readline()
-    if not line:
-        raise TrunklineError("not_running", "the relay's service has ended meanwhile")
-    answer: dict[str, Any] = decode_json(line)
-    if answer["type"] == "failed":
-        raise error_of(answer)
-    return answer

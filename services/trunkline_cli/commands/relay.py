@@ -1,4 +1,4 @@
-"""`trunkline relay`: the relay that hosts and devices meet at."""
+"""`trunkline relay`: the relay that hosts and devices meet at, and this host's way to it."""
 
 import os
 import sys
@@ -14,6 +14,7 @@ Examples:
   trunkline relay serve --bind 0.0.0.0 --hosts relay.example.org --url https://relay.example.org --tokens ~/relay-tokens
   trunkline relay serve … --certificate chain.pem --key key.pem      with TLS of its own; else put a proxy with TLS before it
   trunkline relay serve … --nats-url nats://nats:4222 --nats-seed relay.nk     one of several that are one relay
+  trunkline relay status                                    on a host: whether devices can come, and if not, why
 
 Hosts connect to it with `url` of [relay] in their trunkline.toml, devices by the links of `trunkline pair`. It needs no disk, no
 database and no keys: it can't read what it carries. Behind a proxy, name the proxy's network (`--proxies 10.0.0.0/8`), or all
@@ -25,7 +26,7 @@ Health is at /ready and metrics at /metrics of `--http-port`. A relay that sever
 
 @click.group(epilog=EPILOG)
 def relay() -> None:
-    """Serve the relay by which devices anywhere reach hosts without an open port."""
+    """Serve the relay by which devices anywhere reach hosts without an open port; see how this host is connected to one."""
 
 
 @relay.command(epilog=EPILOG)
@@ -89,3 +90,38 @@ def token(file: Path, name: str) -> int:
         raise TrunklineError("bad_settings", f"{str(file)!r} can't be written: {error.strerror}") from error
     click.echo(made)
     return 0
+
+
+@relay.command(epilog=EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
+def status(as_json: bool, home: Path | None) -> int:
+    """Say whether devices can reach this host by its relay. Exit code 1 where they can't."""
+    from trunkline_cli.context import finish
+
+    return finish(_status(home, as_json))
+
+
+async def _status(home: Path | None, as_json: bool) -> int:
+    from trunkline_cli.discovery import home_directory
+    from trunkline_cli.output import ndjson, safe, table
+    from trunkline_cli.relay_door import answer, door, say
+
+    async with door(home_directory(home)) as (reader, writer):
+        say(writer, {"do": "status"})
+        said = await answer(reader)
+    del said["type"]
+    if as_json:
+        ndjson(said)
+    else:
+        way = f"{said['url'] or 'no address yet'} ({said['kind']})"
+        rows = [
+            ("connected", "yes" if said["connected"] else f"no: {safe(said['trouble'])}"),
+            ("relay", safe(way)),
+            ("host", f"{safe(said['name'])}, Trunkline {said['version']}"),
+            ("fingerprint", said["fingerprint"]),
+            ("devices", str(said["devices"])),
+            ("connections", str(said["visits"])),
+        ]
+        table(["", ""], rows)
+    return 0 if said["connected"] else 1

@@ -22,4 +22,9 @@ class Adapter(Protocol):
         """The relay's address for devices (`https://…`); empty while it is not known."""
         ...
 
+    @property
+    def trouble(self) -> str:
+        """Why devices can't reach the relay, and what to do; empty where they can, as far as is known here."""
+        ...
+
     async def disconnect(self) -> None: ...

@@ -6,6 +6,7 @@ from trunkline_relay.network import local_address
 
 class Direct:
     type = "direct"
+    trouble = ""
 
     def __init__(self, relay: LocalRelay, url: str) -> None:
         """`url`: where devices find it, if that is not where it listens."""

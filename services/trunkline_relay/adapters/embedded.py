@@ -7,6 +7,7 @@ from trunkline_wire import TrunklineError
 
 class Embedded:
     type = "embedded"
+    trouble = ""
 
     def __init__(self, url: str, token: str) -> None:
         """Raises TrunklineError `bad_settings` for what is no address, or one to which a token would go in the clear."""

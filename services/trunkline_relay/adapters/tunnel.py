@@ -21,9 +21,13 @@ FIRST_S: Final = 1.0
 LONGEST_S: Final = 30.0
 STEADY_S: Final = 60.0
 """A program that has run so long was a good one: the next starts begin with FIRST_S."""
+SILENT_S: Final = 20.0
+"""Seconds that a program may take to say its address, before the log has that it does not."""
 END_S: Final = 3.0
 MAX_LINE: Final = 64 * 1024
 INHERITED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK")
+MISSING: Final = "install it, or name it with `program` of [relay]"
+ADVICE: Final = "look whether this machine reaches the internet, and at what [relay] of trunkline.toml says"
 PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
@@ -55,10 +59,21 @@ class Tunnel:
         self._making = making
         self._reading = reading
         self._keeping: asyncio.Task[None] | None = None
+        self._last = ""
+        """The program's last words, without secrets."""
+        self._ended = ""
+        """How it ended and what to do, until it stands again."""
 
     @property
     def connected(self) -> bool:
         return bool(self.public_url)
+
+    @property
+    def trouble(self) -> str:
+        if self.connected:
+            return ""
+        words = f": {self._last}" if self._last else ""
+        return self._ended or f"{self.type} runs, but has said no address for devices yet{words}; {ADVICE}"
 
     async def connect(self) -> str:
         """Returns once the relay listens; the program may take longer. Raises TrunklineError `already_running`."""
@@ -77,12 +92,14 @@ class Tunnel:
         while True:
             began = time.monotonic()
             try:
-                reason = await self._run(self._making(self._relay.port))
+                self._ended = f"{self.type} ended, {await self._run(self._making(self._relay.port))}; {ADVICE}"
+            except FileNotFoundError as error:
+                self._ended = f"{self.type} can't be started, {error.strerror}: {MISSING}"
             except OSError as error:
-                reason = f"it can't be started: {error.strerror}"
+                self._ended = f"{self.type} can't be started: {error.strerror}"
             if time.monotonic() - began >= STEADY_S:
                 delay = FIRST_S
-            log.warning("tunnel_ended", extra={"type": self.type, "reason": reason, "again_in_s": delay})
+            log.warning("tunnel_ended", extra={"type": self.type, "reason": self._ended, "again_in_s": delay})
             await asyncio.sleep(delay)
             delay = min(LONGEST_S, delay * 2)
 
@@ -99,32 +116,39 @@ class Tunnel:
             start_new_session=True,
         )
         self.process = process
+        self._last = ""
+        silent = asyncio.get_running_loop().call_later(SILENT_S, self._tell_silence)
         try:
-            last = await self._read(process, command)
-            return f"status {await process.wait()}: {last}"
+            await self._read(process, command)
+            return f"status {await process.wait()}: {self._last}"
         finally:
+            silent.cancel()
             self.public_url = ""
             self.process = None
             await _ended(process)
 
-    async def _read(self, process: asyncio.subprocess.Process, command: Command) -> str:
+    def _tell_silence(self) -> None:
+        if not self.connected:
+            log.warning("tunnel_silent", extra={"type": self.type, "reason": self.trouble})
+
+    async def _read(self, process: asyncio.subprocess.Process, command: Command) -> None:
         assert process.stdout is not None
-        last = ""
         while True:
             try:
                 raw = await process.stdout.readline()
             except ValueError:  # a line without an end
                 continue
             if not raw:
-                return last
-            line = raw.decode(errors="replace").strip()
+                return
+            line = "".join(sign for sign in raw.decode(errors="replace").strip() if sign.isprintable() or sign == "\t")
             found = self._reading(line)
             if found and found != self.public_url:
                 self.public_url = found.rstrip("/")
+                self._ended = ""
                 self._relay.called(self.public_url)
                 log.info("tunnel_ready", extra={"type": self.type, "url": self.public_url})
             if line:
-                last = masked(line, command.environment)[:300]
+                self._last = masked(line, command.environment)[:300]
 
 
 def checked_url(url: str, why: str) -> str:

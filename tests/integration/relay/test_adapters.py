@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.integration.gateway.rig import Rig
+from tests.integration.relay import stage
 from tests.integration.relay.device import Keys, talk
 from tests.integration.relay.stage import pair
 
@@ -285,8 +286,43 @@ async def test_a_program_that_is_not_installed_is_told_of(rig: Rig, caplog: pyte
     async with hosting(RelaySettings(home=rig.home, kind="ngrok", program="/nowhere/ngrok")) as made:
         await eventually(lambda: "tunnel_ended" in caplog.text)
         assert not made.adapter.connected
+        trouble = "ngrok can't be started, No such file or directory: install it, or name it with `program` of [relay]"
+        assert made.status()["trouble"] == trouble
     ended = next(vars(one) for one in caplog.records if one.message == "tunnel_ended")
-    assert "No such file" in ended["reason"]
+    assert ended["reason"] == trouble
+
+
+REFUSED = 'ERR failed to request quick Tunnel: Post "https://api.trycloudflare.com/tunnel": dial tcp: no such host'
+
+
+@pytest.mark.parametrize("lives", [True, False], ids=["silent", "ended"])
+async def test_a_program_that_never_says_an_address_is_told_of_where_people_look(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, lives: bool
+) -> None:
+    monkeypatch.setattr("trunkline_relay.adapters.tunnel.SILENT_S", 0.01)
+    monkeypatch.setattr("trunkline_relay.app.WAIT_S", 0.05)
+    fake = Fake(
+        tmp_path, "TUNNEL_TOKEN", [f"\x1b[31m{REFUSED}", "done with s3cret-token"][: 1 if lives else 2], "stderr"
+    )
+    if not lives:
+        fake.program.write_text(fake.program.read_text().replace("time.sleep(600)", "sys.exit(3)"))
+    settings = RelaySettings(
+        home=rig.home, kind="cloudflared", url="https://x", token="s3cret-token", program=str(fake.program)
+    )
+    words, said = (
+        ("tunnel_silent", f"cloudflared runs, but has said no address for devices yet: [31m{REFUSED}; look whether")
+        if lives
+        else ("tunnel_ended", "cloudflared ended, status 3: done with ********; look whether")
+    )
+    async with hosting(settings) as made:
+        await eventually(lambda: words in caplog.text and made.adapter.trouble.startswith(said))
+        async with stage.ask(rig.home, do="pair", invitation="x") as asked:
+            failed = await asked.next()
+        assert failed["code"] == "host_away"
+        assert f"at the moment: {said}" in failed["message"]
+    logged = next(vars(one) for one in caplog.records if one.message == words)
+    assert "look whether this machine reaches the internet" in logged["reason"]
+    assert "s3cret-token" not in caplog.text + str(failed)
 
 
 async def test_a_relay_elsewhere_that_wants_a_token(rig: Rig, tmp_path: Path) -> None:
