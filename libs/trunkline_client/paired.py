@@ -34,7 +34,7 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
     app: bytes = b""
     """Digest of the app that the host vouched for when this device was paired."""
     pad: int = 0
-    """Messages are padded to a multiple of so many bytes; 0: not at all."""
+    """Messages are padded to a multiple of so many bytes, or of more if the host wants it; 0: as the host wants."""
 
     def __repr__(self) -> str:
         return f"Paired(host={self.host!r}, relay={self.relay!r}, device={self.device!r})"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import aiohttp
 import msgspec
@@ -10,7 +10,7 @@ from yarl import URL
 
 from trunkline_client.lost import ConnectionLostError
 from trunkline_seal import Envelope, Identity, Opening, control, host_name, pack, unpack
-from trunkline_seal.channel import CONTROL, Channel, bad_seal
+from trunkline_seal.channel import CONTROL, MAX_PAD, Channel, bad_seal
 from trunkline_seal.keys import KEY_BYTES
 from trunkline_wire import ERRORS, TrunklineError, encode
 
@@ -31,6 +31,8 @@ class AboutHost(msgspec.Struct, frozen=True):
     nonce: str = ""
     app: str = ""
     """Base64 of the digest of the app that it vouches for."""
+    pad: Annotated[int, msgspec.Meta(ge=0, le=MAX_PAD)] = 0
+    """Messages are to be padded to a multiple of at least so many bytes."""
 
     @property
     def newest(self) -> bytes:

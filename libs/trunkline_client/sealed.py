@@ -192,13 +192,14 @@ async def _opened(http: aiohttp.ClientSession, sealed: Sealed, path: str) -> Wir
     )
     try:
         sealed.learn(about.newest)
-        await wire.say({"open": path, "token": paired.token, "pad": paired.pad})
+        pad = max(paired.pad, about.pad)
+        await wire.say({"open": path, "token": paired.token, "pad": pad})
         answer = await wire.hear(_Answer)
         if answer.failed is not None:
             raise answer.failed.error()
         if not answer.opened:
             raise TrunklineError("bad_frame", "the host says neither yes nor no")
-        wire.pad(paired.pad)
+        wire.pad(pad)
         return wire
     except BaseException:
         await wire.close()

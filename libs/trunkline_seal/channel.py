@@ -16,6 +16,8 @@ CONTROL: Final = 2
 PART_BYTES: Final = 64 * 1024
 MAX_MESSAGE: Final = 64 * 1024 * 1024
 """Bytes of a message; a sender of more is no client of ours."""
+MAX_PAD: Final = 64 * 1024
+"""Bytes to a multiple of which messages may be padded."""
 _KINDS: Final = frozenset((TEXT, BINARY, CONTROL))
 
 

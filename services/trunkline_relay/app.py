@@ -130,10 +130,14 @@ class Host:
             await self.devices.ready.wait()
             group.create_task(self.line.run(url))
 
-    def about(self) -> dict[str, str]:
-        """What devices are told of this host; `app` is the digest of the app that it vouches for."""
-        said = {"host": self._settings.called, "version": version()}
-        return {**said, "app": control.b64(self._app)} if self._app else said
+    def about(self) -> dict[str, str | int]:
+        """What devices are told of this host; `app` is the digest of the app that it vouches for, `pad` what it wants of them."""
+        said: dict[str, str | int] = {"host": self._settings.called, "version": version()}
+        if self._app:
+            said["app"] = control.b64(self._app)
+        if self._settings.pad:
+            said["pad"] = self._settings.pad
+        return said
 
     async def _vouch(self) -> None:
         """Knows the app that this host's own gateway has: another build may come with another version."""

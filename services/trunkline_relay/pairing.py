@@ -99,7 +99,7 @@ class Pairing:
         self,
         devices: Devices,
         relay: Relay,
-        about: Callable[[], dict[str, str]],
+        about: Callable[[], dict[str, str | int]],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -124,7 +124,7 @@ class Pairing:
         if len(self._offers) >= MAX_OFFERS:
             raise TrunklineError("rate_limited", f"{MAX_OFFERS} links are open already")
         host = self._devices.host
-        app = control.plain(self._about().get("app", "")) or bytes(KEY_BYTES)
+        app = control.plain(str(self._about().get("app", ""))) or bytes(KEY_BYTES)
         link = Link.new(url, host.route.public, host.newest.public, app)
         name = pairing_name(link.secret)
         offer = self._offers[name] = Offer(link, invitation, self._clock() + VALID_S)

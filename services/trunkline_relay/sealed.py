@@ -20,7 +20,6 @@ MAX_UNPROVEN: Final = 160 * 1024
 """Likewise, before it has proven who it is: no more than its first messages are worth."""
 MAX_UNFINISHED: Final = 9 * 1024 * 1024
 """Bytes of one message of a device's: above what the gateway takes."""
-MAX_PAD: Final = 64 * 1024
 
 Send = Callable[[bytes], Awaitable[None]]
 

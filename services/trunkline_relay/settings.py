@@ -2,8 +2,11 @@
 
 import platform
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import msgspec
+
+from trunkline_seal.channel import MAX_PAD
 from trunkline_service import Settings
 from trunkline_service.settings import Secret
 from trunkline_wire import TrunklineError
@@ -24,6 +27,8 @@ class RelaySettings(Settings, frozen=True, kw_only=True):
     """A file (0600) with the token."""
     name: str = ""
     """What devices call this host; the machine's name without it."""
+    pad: Annotated[int, msgspec.Meta(ge=0, le=MAX_PAD)] = 0
+    """Devices are asked to pad messages, both ways, to a multiple of so many bytes, which hides their lengths from the relay; 0: as they like."""
     bind: str = "127.0.0.1"
     """*direct*: where the relay that is served here listens; `0.0.0.0` for the local network. The others keep to loopback."""
     port: int = 0

@@ -14,8 +14,9 @@ from trunkline_relay.bridge import REVOKED, Bridge
 from trunkline_relay.devices import Devices
 from trunkline_relay.gateway import Paired
 from trunkline_relay.host import Uplink
-from trunkline_relay.sealed import MAX_PAD, GoneError, Inbox, Sealed, Send, answered, first_message
+from trunkline_relay.sealed import GoneError, Inbox, Sealed, Send, answered, first_message
 from trunkline_seal import control
+from trunkline_seal.channel import MAX_PAD
 from trunkline_wire import TrunklineError
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,9 @@ class Visit:
 class Visits:
     """All of them. Use as an async context manager: at its end they end."""
 
-    def __init__(self, devices: Devices, door: Door, welcome: Welcome, about: Callable[[], dict[str, str]]) -> None:
+    def __init__(
+        self, devices: Devices, door: Door, welcome: Welcome, about: Callable[[], dict[str, str | int]]
+    ) -> None:
         """`about`: what devices are told of this host, besides its identity."""
         self._devices = devices
         self._door = door

@@ -64,8 +64,10 @@ async def product_at(relay: Serving, home: Path) -> AsyncGenerator[Product]:
         yield product
 
 
-async def paired(browser: Browser, product: Product, relay: Address, answer: bytes = b"y\n") -> Screen:
-    """A phone that has opened the link of `trunkline pair`; the person at the host has compared the codes and says `answer`."""
+async def paired(
+    browser: Browser, product: Product, relay: Address, answer: bytes = b"y\n", *, hide: bool = False
+) -> Screen:
+    """A phone that has opened the link of `trunkline pair`, may `hide` lengths; the person at the host has compared the codes and says `answer`."""
     pair = asyncio.subprocess.PIPE
     command = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "trunkline_cli", "pair"), env=product.environment, stdin=pair, stdout=pair, stderr=pair
@@ -80,6 +82,7 @@ async def paired(browser: Browser, product: Product, relay: Address, answer: byt
     await page.get_by_label("Name of this device").fill("Ann's phone")
     assert page.url == f"{relay.url}/pair"
     assert await page.evaluate("history.length") <= 2
+    await page.get_by_label("Hide lengths").set_checked(hide)
     await page.get_by_role("button", name="Pair").click()
     code = await page.locator(".pair-code strong").inner_text()
     command.stdin.write(answer)
@@ -121,7 +124,7 @@ async def test_a_phone_pairs_steers_and_decides(browser: Browser, tmp_path: Path
         await page.locator(".connection[data-state=open]").first.wait_for(state="attached")
         assert await page.evaluate(KEPT) == {
             "fields": sorted(
-                ["relay", "host", "route", "identity", "device", "actor", "role", "wrapping", "iv", "secrets"]
+                ["relay", "host", "route", "identity", "device", "actor", "role", "pad", "wrapping", "iv", "secrets"]
             ),
             "extractable": False,
         }
@@ -149,9 +152,11 @@ async def test_a_phone_pairs_steers_and_decides(browser: Browser, tmp_path: Path
     assert WORDS.encode() not in b"".join(carried)
 
 
-async def test_a_terminal_is_typed_into_through_the_relay(browser: Browser, tmp_path: Path) -> None:
+async def test_a_terminal_is_typed_into_through_the_relay(
+    browser: Browser, tmp_path: Path, carried: list[bytes]
+) -> None:
     async with relay() as served, product_at(served, tmp_path / "home") as product:
-        phone = await paired(browser, product, served)
+        phone = await paired(browser, product, served, hide=True)
         page = phone.page
         await page.wait_for_url(f"{served.url}/")
         async with await product.client() as client:
@@ -165,6 +170,13 @@ async def test_a_terminal_is_typed_into_through_the_relay(browser: Browser, tmp_
         await page.keyboard.type("seq 1 200000 | tr '\\n' ' '; clear; echo $((40 + 2))-typed\n")
         await expect(page.locator(".xterm-rows")).to_contain_text("42-typed")
         assert phone.wrong == []
+    # Two messages of each end say who is there and what it wants; of all others the lengths are multiples of 256 and the seal's 17.
+    lengths: dict[bytes, list[int]] = {}
+    for envelope in carried:
+        lengths.setdefault(envelope[1:17], []).append(len(envelope) - 21)
+    padded = [(length - 17) % 256 for one in lengths.values() for length in one[4:]]
+    assert len(padded) > 20
+    assert set(padded) == {0}
 
 
 async def test_who_is_refused_at_the_host_is_told_so(browser: Browser, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ class ScriptedHost:
         self.gateway = gateway
         self.route = Route.new()
         self.identities = [Identity.new()]
-        self.about: dict[str, str] = {}
+        self.about: dict[str, Any] = {}
         self.admitted: list[str] = []
         self.visits: dict[bytes, Visit] = {}
         self.opened: list[dict[str, Any]] = []

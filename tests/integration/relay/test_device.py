@@ -110,6 +110,21 @@ async def test_a_terminals_bytes_go_both_ways_padded() -> None:
         assert all((size - 17) % 1024 == 0 for size in sizes)
 
 
+async def test_a_host_may_want_more_padding_and_none_that_there_can_not_be() -> None:
+    async with _host() as host:
+        paired = await _paired(host)
+        for wanted, own, said in ((512, 0, 512), (512, 1024, 1024), (65536, 0, 65536)):
+            host.about = {"pad": wanted}
+            async with await Connection.connect(_address(_with(paired, pad=own))) as connection:
+                assert await connection.call("echo", text="x") == {"text": "x"}
+            assert host.opened[-1]["pad"] == said
+        for wrong in (-1, 65537, "256"):
+            host.about = {"pad": wrong}
+            with pytest.raises(TrunklineError) as refused:
+                await Connection.connect(_address(paired))
+            assert refused.value.code == "bad_frame"
+
+
 def _shown(code: str, name: str) -> None:
     assert (len(code), name) == (7, "box")
 

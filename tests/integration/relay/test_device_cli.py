@@ -61,7 +61,7 @@ async def test_a_machine_becomes_a_device_and_goes_to_the_host(rig: Rig, tmp_pat
         await rig.settled(writer)
         host.decide = registers(rig)
         link = await host.offer()
-        code, out, err = await trunkline("pair", "join", "--name", "laptop", given=f"{link}\n")
+        code, out, err = await trunkline("pair", "join", "--name", "laptop", "--pad", "256", given=f"{link}\n")
         assert (code, out) == (0, "paired with My Box as owner: trunkline --host My-Box ls\n"), err
         assert host.code in err
         assert link.partition("#")[2] not in out + err
@@ -74,6 +74,7 @@ async def test_a_machine_becomes_a_device_and_goes_to_the_host(rig: Rig, tmp_pat
         code, out, err = await trunkline("--host", "My-Box", "ls", "--json")
         assert code == 0, err
         assert json.loads(out)["session"] == writer.session
+        assert host.opened[-1]["pad"] == 256
 
         code, out, err = await trunkline("approve", wanted, TRUNKLINE_HOST="My-Box")
         assert code == 0, err

@@ -140,6 +140,11 @@ async def test_what_a_device_may_not_open(rig: Rig) -> None:
     assert await refusal(phone) == ""
 
 
+async def test_the_host_tells_how_it_wants_messages_padded(rig: Rig, relay: Served) -> None:
+    async with stage.host(rig.home, relay.url, pad=256), talk(await pair(rig.home)) as one:
+        assert one.about["pad"] == 256
+
+
 async def test_the_host_vouches_for_the_app_that_its_gateway_has(rig: Rig, relay: Served, tmp_path: Path) -> None:
     (tmp_path / "app.json").write_text(json.dumps({"files": {"index.html": "0b" * 32, "assets/a.js": "aa" * 32}}))
     await rig.restart_gateway(app=tmp_path)

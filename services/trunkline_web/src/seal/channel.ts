@@ -8,6 +8,7 @@ export const TEXT = 0;
 export const BINARY = 1;
 export const CONTROL = 2;
 export const PART_BYTES = 64 * 1024;
+export const MAX_PAD = 64 * 1024;
 export const MAX_MESSAGE = 64 * 1024 * 1024;
 export const HEADER_BYTES = 24;
 

@@ -9,8 +9,8 @@ import { CutError, reach, refusal, type Said } from "./wire";
 
 const REACH_MS = 15_000;
 
-/** Pairs, and keeps the host's record. `show` gets the six digits, and the host's name. Throws TrunklineError. */
-export async function pair(link: PairingLink, name: string, show: (code: string, host: string) => void): Promise<void> {
+/** Pairs, and keeps the host's record, with `pad`. `show` gets the six digits, and the host's name. Throws TrunklineError. */
+export async function pair(link: PairingLink, name: string, pad: number, show: (code: string, host: string) => void): Promise<void> {
   await ready;
   const identity = identityOf(randomBytes(KEY_BYTES));
   const route = routeOf(randomBytes(KEY_BYTES));
@@ -38,7 +38,7 @@ export async function pair(link: PairingLink, name: string, show: (code: string,
     show(shortCode([link.route, link.identity], [route.public, identity.public], numbers), String(about.host));
     const made = answered(await wire.hear());
     const { device, actor, role, token, host } = made;
-    const known = { relay: link.relay, route: link.route, identity: fromBase64(about.identity) };
+    const known = { relay: link.relay, route: link.route, identity: fromBase64(about.identity), pad };
     await keep({ ...known, host, device, actor, role, seed: route.secret, secret: identity.secret, token }, key);
     await vouch(link.app, true);
   } catch (error) {

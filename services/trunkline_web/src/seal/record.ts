@@ -20,6 +20,8 @@ export interface Paired {
   /** Of the device's identity. */
   secret: Bytes;
   token: string;
+  /** Messages are padded to a multiple of so many bytes, or of more if the host wants it. */
+  pad?: number;
 }
 
 /** Digests of the app, base64, that the host has vouched for, the latest last; the service worker serves no other. */

@@ -2,7 +2,7 @@
 
 import { TrunklineError } from "trunkline-client";
 import { fromBase64, text, toBase64, utf8 } from "./bytes";
-import { BINARY, CONTROL, TEXT } from "./channel";
+import { BINARY, CONTROL, MAX_PAD, TEXT } from "./channel";
 import { identityOf, ready, routeOf } from "./keys";
 import { learn, load, vouch } from "./record";
 import { deviceProof, reach, refusal, type Said, type Wire } from "./wire";
@@ -120,13 +120,20 @@ async function opened(path: string): Promise<Wire> {
   try {
     await learn(fromBase64(about.identity));
     if (about.app) await vouch(fromBase64(about.app));
-    wire.say({ open: path, token, pad: 0 });
+    const pad = Math.max(paired.pad ?? 0, wantedPad(about.pad));
+    wire.say({ open: path, token, pad });
     const said = await wire.hear();
     if (said.failed !== undefined) throw refusal(said.failed);
     if (said.opened !== true) throw new TrunklineError("bad_frame", "the host says neither yes nor no");
+    wire.pad(pad);
     return wire;
   } catch (error) {
     wire.close();
     throw error;
   }
+}
+
+function wantedPad(pad: unknown = 0): number {
+  if (typeof pad === "number" && Number.isInteger(pad) && pad >= 0 && pad <= MAX_PAD) return pad;
+  throw new TrunklineError("bad_frame", "the host wants messages padded as none can be");
 }

@@ -87,6 +87,11 @@ export class Wire {
     return this.channel.ended;
   }
 
+  /** From the message behind `opened` on. */
+  pad(block: number): void {
+    this.channel.pad(block);
+  }
+
   send(kind: number, content: Uint8Array, last = false): void {
     if (this.frames.socket.readyState !== WebSocket.OPEN) return;
     for (const frame of this.channel.seal(kind, content, last)) {

@@ -13,7 +13,7 @@ export type Order =
   | { do: "taken"; id: number; size: number }
   | { do: "close"; id: number }
   | { do: "look"; url: string }
-  | { do: "pair"; url: string; name: string };
+  | { do: "pair"; url: string; name: string; pad: number };
 
 /** From it. */
 export type Report =
@@ -51,7 +51,7 @@ self.onmessage = ({ data: order }: MessageEvent<Order>) => {
       break;
     case "pair":
       void failing(async () => {
-        await pair(parseLink(order.url), order.name, (code, host) => report({ say: "code", code, host }));
+        await pair(parseLink(order.url), order.name, order.pad, (code, host) => report({ say: "code", code, host }));
         report({ say: "paired" });
       });
       break;

@@ -16,11 +16,15 @@ const WORDS: Record<string, string> = {
   other_app: "This relay serves another app than the host vouches for. Nothing was sent to it.",
 };
 
+/** Messages are padded to a multiple of so many bytes where lengths are to be hidden. */
+const PAD = 256;
+
 /** Makes this browser a device of the host whose link was opened. `url` is the link, which no longer stands in the address. */
 export function Pair(props: { url: string }) {
   const [step, setStep] = createSignal<Step>({ at: "reading" });
   const [fingerprint, setFingerprint] = createSignal("");
   const [name, setName] = createSignal(deviceName());
+  const [hidden, setHidden] = createSignal(false);
   const [known, setKnown] = createSignal(false);
   const worker = newWorker();
   const order = (what: Order): void => worker.postMessage(what);
@@ -74,12 +78,19 @@ export function Pair(props: { url: string }) {
             onSubmit={(event) => {
               event.preventDefault();
               setStep({ at: "reaching" });
-              order({ do: "pair", url: props.url, name: name().trim() });
+              order({ do: "pair", url: props.url, name: name().trim(), pad: hidden() ? PAD : 0 });
             }}
           >
             <label>
               Name of this device
               <input required maxlength="64" value={name()} onInput={(event) => setName(event.currentTarget.value)} />
+            </label>
+            <label class="choice">
+              <input type="checkbox" checked={hidden()} onChange={(event) => setHidden(event.currentTarget.checked)} />
+              <span>
+                Hide lengths
+                <small>The relay then can't guess by its length what a message is. Each takes a little more data.</small>
+              </span>
             </label>
             <button class="primary">Pair</button>
           </form>
