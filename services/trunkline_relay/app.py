@@ -169,7 +169,7 @@ class Host:
     @property
     def trouble(self) -> str:
         """Why no device could come, as far as is known here."""
-        return self.line.trouble or self.adapter.trouble
+        return self.adapter.trouble or self.line.trouble
 
     @property
     def public_url(self) -> str:
