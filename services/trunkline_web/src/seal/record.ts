@@ -53,10 +53,15 @@ export async function load(): Promise<Paired | undefined> {
   return { ...open, seed: fromBase64(said.seed), secret: fromBase64(said.secret), token: said.token };
 }
 
-/** Keeps the host's newer identity. */
-export async function learn(identity: Bytes): Promise<void> {
-  const found = await kept<Kept | undefined>("readonly", (store) => store.get(HOST));
-  if (found !== undefined) await kept("readwrite", (store) => store.put({ ...found, identity }, HOST));
+/** Keeps the host's newer identity, as long as this browser is still this device: what was forgotten or paired anew meanwhile stays so. */
+export async function learn(device: string, identity: Bytes): Promise<void> {
+  await kept<Kept | undefined>("readwrite", (store) => {
+    const found: IDBRequest<Kept | undefined> = store.get(HOST);
+    found.addEventListener("success", () => {
+      if (found.result?.device === device) store.put({ ...found.result, identity }, HOST);
+    });
+    return found;
+  });
 }
 
 /** Keeps that the host vouches for an app; a pairing forgets what another host has vouched for. */

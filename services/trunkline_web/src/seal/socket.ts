@@ -22,6 +22,7 @@ export interface Listener {
 
 export class SealedSocket {
   private wire: Wire | undefined;
+  private device = "";
   private waiting: { kind: number; content: Uint8Array }[] = [];
   private sent = 0;
   private acked = 0;
@@ -63,8 +64,9 @@ export class SealedSocket {
 
   private async run(path: string): Promise<void> {
     try {
-      const wire = await opened(path);
+      const { wire, device } = await opened(path);
       if (this.ended) return wire.close();
+      this.device = device;
       this.wire = wire;
       this.listener.opened();
       this.flush();
@@ -88,7 +90,7 @@ export class SealedSocket {
       this.acked = said.ack;
       this.flush();
     }
-    if (said.identity !== undefined) await learn(fromBase64(said.identity));
+    if (said.identity !== undefined) await learn(this.device, fromBase64(said.identity));
     if (said.failed !== undefined) throw refusal(said.failed);
     if (said.closed !== undefined) this.end(said.closed.code ?? 1000, said.closed.reason ?? "");
   }
@@ -102,8 +104,8 @@ export class SealedSocket {
   }
 }
 
-/** The path, opened at the host that this browser is paired with. */
-async function opened(path: string): Promise<Wire> {
+/** The path, opened at the host that this browser is paired with, and which device it is there. */
+async function opened(path: string): Promise<{ wire: Wire; device: string }> {
   const paired = await load();
   if (paired === undefined) throw new TrunklineError("unpaired", "this browser is paired with no host any more: pair it again");
   const { relay, route, token } = paired;
@@ -118,7 +120,7 @@ async function opened(path: string): Promise<Wire> {
     proof: deviceProof(mine),
   });
   try {
-    await learn(fromBase64(about.identity));
+    await learn(paired.device, fromBase64(about.identity));
     if (about.app) await vouch(fromBase64(about.app));
     const pad = Math.max(paired.pad ?? 0, wantedPad(about.pad));
     wire.say({ open: path, token, pad });
@@ -126,7 +128,7 @@ async function opened(path: string): Promise<Wire> {
     if (said.failed !== undefined) throw refusal(said.failed);
     if (said.opened !== true) throw new TrunklineError("bad_frame", "the host says neither yes nor no");
     wire.pad(pad);
-    return wire;
+    return { wire, device: paired.device };
   } catch (error) {
     wire.close();
     throw error;
