@@ -48,19 +48,22 @@ class Link:
     @classmethod
     def parse(cls, url: str) -> Self:
         """Raises TrunklineError `bad_params`."""
-        parts = urlsplit(url.strip())
-        form, _, text = parts.fragment.partition(".")
         try:
+            parts = urlsplit(url.strip())
+            form, _, text = parts.fragment.partition(".")
+            place = parts.hostname and parts.port != 0 and parts.username is None
             packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except ValueError:
-            packed = b""
-        if f"{form}." != _FORM or len(packed) != _SIZE or parts.scheme not in ("https", "http") or not parts.netloc:
-            raise TrunklineError(
-                "bad_params", "this is no link of `trunkline pair`, or only a part of one", field="link"
-            )
+            raise _none() from None
+        if f"{form}." != _FORM or len(packed) != _SIZE or parts.scheme not in ("https", "http") or not place:
+            raise _none()
         route, identity, app = (packed[at : at + KEY_BYTES] for at in range(0, 3 * KEY_BYTES, KEY_BYTES))
         path = parts.path.removesuffix("/pair").rstrip("/")
         return cls(f"{parts.scheme}://{parts.netloc}{path}", route, identity, app, packed[-SECRET_BYTES:])
+
+
+def _none() -> TrunklineError:
+    return TrunklineError("bad_params", "this is no link of `trunkline pair`, or only a part of one", field="link")
 
 
 def pairing_name(secret: bytes) -> str:

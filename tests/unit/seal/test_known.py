@@ -41,6 +41,15 @@ def test_what_is_no_link(url: str) -> None:
     assert refused.value.code == "bad_params"
 
 
+@pytest.mark.parametrize("place", ["[", "[::1", "r.example:x", "r.example:99999", ":443", "ann:secret@r.example", ""])
+def test_a_place_that_can_be_no_relays(place: str) -> None:
+    _, _, behind = known.LINK.url.partition("/pair#")
+    with pytest.raises(TrunklineError) as refused:
+        Link.parse(f"https://{place}/pair#{behind}")
+    assert refused.value.code == "bad_params"
+    assert behind not in str(refused.value)
+
+
 def test_the_browsers_first_message_opens() -> None:
     first = bytes.fromhex(recorded("browser.json")["first"])
     accepting = Accepting([Identity.new(), known.HOST], known.SID, first)
