@@ -53,6 +53,9 @@ class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     role: Role | None = None
     seen: str | None = None
 
+    def __repr__(self) -> str:
+        return f"DeviceRecord(id={self.id!r}, actor={self.actor!r}, name={self.name!r})"
+
     def shown(self) -> Device:
         """All of it but the key."""
         shown: Device = {"id": self.id, "actor": self.actor, "name": self.name, "created": self.created}

@@ -45,6 +45,9 @@ class NewDevice(msgspec.Struct, frozen=True, kw_only=True):
     route: str
     identity: str
 
+    def __repr__(self) -> str:
+        return f"NewDevice(name={self.name!r}, identity={self.identity!r})"
+
 
 class _Where(msgspec.Struct, frozen=True):
     url: str
@@ -74,16 +77,17 @@ class Gateway:
             await connection.close()
 
     async def devices(self) -> list[Paired]:
-        """All paired devices."""
-        found: list[Paired] = []
-        offset = 0
+        """All paired devices, whatever comes and goes between two pages: who is missing here counts as revoked."""
+        found: list[dict[str, Any]] = []
         while True:
-            page = await self._call("device.list", limit=PAGE, offset=offset)
+            page = await self._call("device.list", limit=PAGE, offset=max(0, len(found) - 1))
             listed: list[dict[str, Any]] = page["devices"]
-            found += [msgspec.convert(one, Paired) for one in listed if "identity" in one]
-            offset += len(listed)
-            if not page.get("has_more") or not listed:
-                return found
+            if found and (not listed or listed[0]["id"] != found[-1]["id"]):
+                found = []  # one has gone, and those behind it moved up
+                continue
+            found += listed[1:] if found else listed
+            if not page.get("has_more"):
+                return [msgspec.convert(one, Paired) for one in found if "identity" in one]
 
     async def pair(self, device: NewDevice) -> tuple[Paired, str]:
         """The device as registered, and its token."""

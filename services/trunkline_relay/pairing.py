@@ -204,6 +204,8 @@ class Pairing:
             raise await _told(sealed, error) from None
         except TrunklineError as error:
             raise await _told(sealed, error) from None
+        # It may come as soon as it hears of it.
+        await self._relay.say(control.Admit(devices=self._devices.routes()))
         answer = {"device": device.id, "actor": device.actor, "role": device.role, "token": token}
         try:
             await sealed.say({"paired": {**answer, "host": self._about()["host"]}}, last=True)

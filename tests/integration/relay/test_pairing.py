@@ -1,5 +1,7 @@
 """Pairing: a link that is good once, six digits that a person compares, and nobody else who gets in by it."""
 
+import asyncio
+
 import pytest
 from tests.integration.gateway.rig import Rig
 from tests.integration.relay.device import CutError, Keys, line, meet, opened, talk, text64
@@ -151,3 +153,15 @@ async def test_who_was_not_invited_by_the_gateway_pairs_nothing(rig: Rig) -> Non
             with pytest.raises(TrunklineError, match="invitation"):
                 await meeting.outcome()
         assert (await asked.next())["code"] == "bad_pairing"
+
+
+async def test_who_is_paired_may_come_whatever_else_is_being_told(
+    host: Host, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def busy(_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(host.visits, "end_devices", busy)
+    phone = await pair(rig.home)
+    async with talk(phone) as one:
+        assert (await one.call("hello", protocol=1))["device"] == phone.device
