@@ -108,8 +108,8 @@ async def _pair(host: Host, invitation: str, reader: asyncio.StreamReader, say: 
                 step = await offer.steps.get()
                 await say(step)
             hearing.cancel()
-    except* GoneError:
-        pass
+    except* (GoneError, ConnectionError, ValueError):
+        pass  # it has hung up, or says what has no end
     except* TrunklineError as errors:
         raise errors.exceptions[0] from None
 

@@ -165,3 +165,13 @@ async def test_who_is_paired_may_come_whatever_else_is_being_told(
     phone = await pair(rig.home)
     async with talk(phone) as one:
         assert (await one.call("hello", protocol=1))["device"] == phone.device
+
+
+async def test_a_program_that_says_what_has_no_end_is_left_and_its_link_taken_back(
+    host: Host, rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with offer(rig.home, **WANTED) as asked:
+        await link_of(asked)
+        asked.say("x" * 64 * 1024)
+        await eventually(lambda: not host.pairing.offers())
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
