@@ -8,6 +8,7 @@ import aiohttp
 
 from trunkline_client.address import Address
 from trunkline_client.lost import ConnectionLostError
+from trunkline_client.straight import straight
 from trunkline_wire import ERRORS, TrunklineError, decode_json, encode
 
 PROTOCOL = 1
@@ -189,7 +190,11 @@ def open_session(address: Address) -> aiohttp.ClientSession:
     """What connects to this address, without a limit of time."""
     by_socket = address.socket is not None and address.sealed is None
     connector = aiohttp.UnixConnector(str(address.socket)) if by_socket else aiohttp.TCPConnector()
-    return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None),
+        trace_configs=[straight()] if address.sealed is not None else None,
+    )
 
 
 async def open_socket(

@@ -11,6 +11,7 @@ import msgspec
 from trunkline_client.lost import ConnectionLostError
 from trunkline_client.paired import Paired
 from trunkline_client.relayed import Refusal, Wire, reach
+from trunkline_client.straight import straight
 from trunkline_seal import Identity, Route, control, pairing
 from trunkline_wire import TrunklineError
 
@@ -46,7 +47,7 @@ async def pair(link: pairing.Link, name: str, show: Callable[[str, str], None]) 
         "name": name,
         "key": control.b64(key),
     }
-    async with aiohttp.ClientSession() as http:
+    async with aiohttp.ClientSession(trace_configs=[straight()]) as http:
         try:
             async with asyncio.timeout(REACH_S):
                 wire, host = await reach(

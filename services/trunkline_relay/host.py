@@ -11,6 +11,7 @@ import aiohttp
 from yarl import URL
 
 from trunkline_bus import metrics
+from trunkline_client.straight import straight
 from trunkline_relay.network import Network
 from trunkline_seal import control, pack, unpack
 from trunkline_seal.keys import Route
@@ -96,7 +97,8 @@ class HostLine:
         """Connects to the relay at `url` (`https://…`) until cancelled."""
         delay = FIRST_S
         network = Network()
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, connect=READY_S)) as http:
+        timeout = aiohttp.ClientTimeout(total=None, connect=READY_S)
+        async with aiohttp.ClientSession(timeout=timeout, trace_configs=[straight()]) as http:
             while True:
                 began = time.monotonic()
                 self._now.clear()

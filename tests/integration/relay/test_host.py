@@ -14,6 +14,8 @@ from tests.integration.relay import stage
 from tests.integration.relay.device import CutError, Keys, line, opened, talk, text64
 from tests.integration.relay.stage import Served, pair
 
+from trunkline_client import Address, Connection, ConnectionLostError, Paired, Sealed
+from trunkline_client.pairing import pair as join
 from trunkline_relay import keys
 from trunkline_relay.app import Host, hosting
 from trunkline_relay.network import Network
@@ -252,6 +254,33 @@ async def test_a_relay_that_refuses_is_asked_again_more_and_more_rarely(
     away = [vars(one) for one in caplog.records if one.message == "relay_away"]
     assert [one["again_in_s"] for one in away[:5]] == [0.01, 0.02, 0.04, 0.05, 0.05]
     assert "let-me-in" not in str(away)
+
+
+async def test_a_relay_sends_nobody_elsewhere(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline_relay.host.FIRST_S", 0.01)
+    asked: list[str] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        raise web.HTTPFound("/private" if request.path.startswith("/relay/") else "/end")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", elsewhere)
+    async with TestServer(app) as server:
+        relay = str(server.make_url("")).rstrip("/")
+        async with hosting(_settings(rig, server)) as host:
+            await eventually(lambda: len(asked) > 2)
+            assert "redirects" in host.status()["trouble"]
+        link = Link.new(relay, bytes(32), bytes(32), bytes(32))
+        with pytest.raises(TrunklineError, match="redirects"):
+            await join(link, "phone", lambda _code, _host: None)
+        paired = Paired(
+            relay=relay, host="box", route=bytes(32), identity=bytes(32), device="dev_1", actor="ann", role="owner",
+            seed=bytes(32), secret=bytes(32), token="tl_1", key=bytes(32),
+        )  # fmt: skip
+        with pytest.raises(ConnectionLostError, match="redirects"):
+            await Connection.connect(Address(url=relay, sealed=Sealed(paired)))
+    assert "/private" not in asked
 
 
 async def test_another_network_is_a_reason_to_try_at_once(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
