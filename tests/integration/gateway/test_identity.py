@@ -271,47 +271,6 @@ async def test_a_paired_device_has_a_token_and_loses_it_with_itself(rig: Rig) ->
     assert not any(paired["token"] in json.dumps(one) for one in notes)
 
 
-async def test_a_revocation_that_broke_off_can_be_said_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with await rig.client() as owner:
-        paired = await owner.call("device.pair", **await _wanted(owner))
-        tokens = rig.running.gateway.tokens
-
-        async def refuse(_: str) -> None:
-            raise TrunklineError("log_unavailable", "NATS is away")
-
-        with monkeypatch.context() as away:
-            away.setattr(tokens.records, "delete", refuse)
-            assert await outcome(owner, "device.revoke", id=paired["id"]) == "log_unavailable"
-        assert [device["id"] for device in (await owner.call("device.list"))["devices"]] == [paired["id"]]
-        async with await rig.client(token=paired["token"]) as phone:
-            await owner.call("device.revoke", id=paired["id"])
-            await eventually(lambda: phone.closed)
-
-
-async def test_a_device_that_is_revoked_while_it_is_paired_gets_no_token(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with await rig.client() as owner:
-        tokens = rig.running.gateway.tokens
-        create = tokens.create
-
-        async def late(*args: Any, device: str, **wanted: Any) -> Any:
-            await owner.call("device.revoke", id=device)
-            return await create(*args, device=device, **wanted)
-
-        wanted = await _wanted(owner)
-        monkeypatch.setattr(tokens, "create", late)
-        assert await outcome(owner, "device.pair", **wanted) == "bad_pairing"
-        await eventually(lambda: not [token for token in tokens.list() if token.via == "pairing"])
-
-
-async def _wanted(owner: Client) -> dict[str, Any]:
-    """What `device.pair` wants."""
-    keys = {name: base64.b64encode(bytes([at]) * 32).decode() for at, name in enumerate(("key", "route", "identity"))}
-    invited = await owner.call("device.invite", actor="ann", role="approver")
-    return {"name": "phone", "invitation": invited["invitation"], **keys}
-
-
 async def test_who_sends_too_much_is_told_when_to_come_again_and_a_flood_is_ended(rig: Rig) -> None:
     await rig.restart_gateway(rate_messages=1.0, rate_burst=5.0)
     token = rig.token
