@@ -162,13 +162,20 @@ async def test_a_terminal_is_typed_into_through_the_relay(
         async with await product.client() as client:
             made = await client.call("session.create", adapter="pty", agent="shell", cwd=str(tmp_path))
         await phone.open(f"/terminal/{made['session']}")
-        await expect(page.locator(".terminal .meta")).to_have_text("nobody types")
         await page.get_by_role("button", name="Type here").click()
         await expect(page.locator(".terminal .meta")).to_have_text("you type")
         await page.locator(".terminal .screen").click()
         # more than the window has room for
         await page.keyboard.type("seq 1 200000 | tr '\\n' ' '; clear; echo $((40 + 2))-typed\n")
         await expect(page.locator(".xterm-rows")).to_contain_text("42-typed")
+        # the keyboard stays where it was when everybody has to come again
+        (place,) = served.switch.hosts.values()
+        for visit in list(place.visits.values()):
+            place.leave(visit, "a test")
+        await expect(page.locator(".terminal .meta")).to_have_text("connecting again …")
+        await expect(page.locator(".terminal .meta")).to_have_text("you type")
+        await page.keyboard.type("clear; echo $((40 + 3))-typed\n")
+        await expect(page.locator(".xterm-rows")).to_contain_text("43-typed")
         assert phone.wrong == []
     # Two messages of each end say who is there and what it wants; of all others the lengths are multiples of 256 and the seal's 17.
     lengths: dict[bytes, list[int]] = {}

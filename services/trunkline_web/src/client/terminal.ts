@@ -30,6 +30,10 @@ export class TerminalLink {
   private failures = 0;
   private ended = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private dialled = 0;
+  /** That the keyboard is wanted, or had: each connection asks for it anew. */
+  private wish: { force: boolean } | undefined;
+  private mine = false;
 
   constructor(
     private readonly url: string,
@@ -47,10 +51,12 @@ export class TerminalLink {
   }
 
   take(force: boolean): void {
+    this.wish = { force };
     this.say({ type: "take", force });
   }
 
   release(): void {
+    this.wish = undefined;
     this.say({ type: "release" });
   }
 
@@ -64,16 +70,35 @@ export class TerminalLink {
     this.socket?.close();
   }
 
+  /** Tries again now if it is waiting. A connection that was dialled before another was lost, at `lost` (Date.now()), is taken for dead. */
+  renew(lost = 0): void {
+    if (this.ended || (this.timer === undefined && this.dialled > lost)) return;
+    this.failures = 0;
+    const old = this.socket;
+    this.dial();
+    old?.close();
+  }
+
   private dial(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.dialled = Date.now();
     const socket = new this.Maker(this.url);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
     this.received = this.acked = 0;
-    socket.onopen = () => this.say({ type: "hello", viewer: this.viewer, history: 1000, token: this.token });
-    socket.onmessage = ({ data }) => (typeof data === "string" ? this.hear(JSON.parse(data)) : this.show(new Uint8Array(data)));
+    socket.onopen = () => {
+      if (this.socket !== socket) return;
+      this.say({ type: "hello", viewer: this.viewer, history: 1000, token: this.token });
+      if (this.wish !== undefined) this.say({ type: "take", ...this.wish });
+    };
+    socket.onmessage = ({ data }) => {
+      if (this.socket === socket) typeof data === "string" ? this.hear(JSON.parse(data)) : this.show(new Uint8Array(data));
+    };
     socket.onclose = ({ reason }) => {
-      if (this.ended) return;
+      if (this.ended || this.socket !== socket) return;
       if (ENDED.has(reason)) {
+        this.ended = true;
         this.screen.note(`The gateway ended the connection: ${reason}`);
         return;
       }
@@ -97,13 +122,18 @@ export class TerminalLink {
         this.screen.note("the terminal's owner is away …");
         break;
       case "error":
+        if (said.of === "take") this.wish = undefined;
         this.screen.note((said.error as ErrorInfo).message);
         break;
     }
   }
 
   private tell(state: TerminalState): void {
-    this.screen.state(state, state.writer?.viewer === this.viewer);
+    const mine = state.writer?.viewer === this.viewer;
+    if (mine) this.wish = { force: false };
+    else if (this.mine) this.wish = undefined;
+    this.mine = mine;
+    this.screen.state(state, mine);
   }
 
   private show(frame: Uint8Array): void {

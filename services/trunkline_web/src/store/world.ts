@@ -50,11 +50,15 @@ const [toast, setToast] = createSignal("");
 
 export { hello, link, toast, world };
 
+/** When the latest connection was lost, by Date.now(); 0: none was. */
+let lostAt = 0;
+
 export const connection = new Line(location.origin, (now) => {
+  if (link().state === "open") lostAt = Date.now();
   setLink(now);
   if (now.state === "open") {
     setHello(now.hello);
-    for (const act of connected) act();
+    for (const act of connected) act(lostAt);
   } else if (now.state === "signed_out") {
     sessionStorage.removeItem(TOKEN);
   }
@@ -64,11 +68,12 @@ let through: Maker | undefined;
 /** What WebSockets of the gateway are made of: of the relay's, where this browser is paired with a host. */
 export const socketMaker = (): Maker | undefined => through;
 
-const connected = new Set<() => void>();
+const connected = new Set<(lost: number) => void>();
 
-/** Has `act` done whenever a connection is there again. */
-export function onConnected(act: () => void): void {
+/** Has `act` done whenever a connection is there again, told when the one before was lost; what is returned ends that. */
+export function onConnected(act: (lost: number) => void): () => void {
   connected.add(act);
+  return () => connected.delete(act);
 }
 
 export const may = (role: Role): boolean => RANK[hello()?.role ?? "viewer"] >= RANK[role];

@@ -4,7 +4,7 @@ import "@xterm/xterm/css/xterm.css";
 import { createSignal, For, onCleanup, onMount, Show } from "solid-js";
 import { newViewer } from "../client/ids";
 import { TerminalLink, type TerminalState } from "../client/terminal";
-import { connection, may, say, socketMaker, world } from "../store/world";
+import { connection, may, onConnected, say, socketMaker, world } from "../store/world";
 import { Icon } from "./Icon";
 import { adopting } from "./sheets";
 
@@ -81,7 +81,17 @@ export function Terminal(props: { id: string }) {
     connection.call("terminal.open", { session: props.id }).catch((error) => {
       setNote(error instanceof Error ? error.message : String(error));
     });
+    // The terminal's own messages have none that is answered whatever comes: the main line finds out that a network is gone.
+    const renewing = onConnected((lost) => made.renew(lost));
+    const retry = (): void => {
+      if (document.visibilityState === "visible") made.renew();
+    };
+    addEventListener("online", retry);
+    document.addEventListener("visibilitychange", retry);
     onCleanup(() => {
+      renewing();
+      removeEventListener("online", retry);
+      document.removeEventListener("visibilitychange", retry);
       watching.disconnect();
       made.end();
       terminal.dispose();
