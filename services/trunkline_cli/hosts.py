@@ -52,7 +52,7 @@ def names(home: Path) -> list[str]:
 
 
 def forget(home: Path, name: str) -> Paired:
-    """Deletes the keys; the host still knows the device. Raises TrunklineError `unpaired`."""
+    """Deletes the keys; what the host knows is none of this. Raises TrunklineError `unpaired`."""
     paired = load(home, name)
     _path(home, name).unlink(missing_ok=True)
     return paired

@@ -31,6 +31,10 @@ KEPT: Final = """new Promise(resolve => { const opening = indexedDB.open('trunkl
   const got = opening.result.transaction('keys').objectStore('keys').get('host');
   got.onsuccess = () => resolve({ fields: Object.keys(got.result).sort(), extractable: got.result.wrapping.extractable }) } })"""
 
+LEFT: Final = """new Promise(resolve => { const opening = indexedDB.open('trunkline', 1); opening.onsuccess = () => {
+  const got = opening.result.transaction('keys').objectStore('keys').getAllKeys();
+  got.onsuccess = () => resolve(got.result) } })"""
+
 VOUCHED: Final = """new Promise(resolve => { const opening = indexedDB.open('trunkline', 1); opening.onsuccess = () => {
   const got = opening.result.transaction('keys').objectStore('keys').get('apps');
   got.onsuccess = () => resolve(got.result.length === 2) } })"""
@@ -184,6 +188,24 @@ async def test_a_terminal_is_typed_into_through_the_relay(
     padded = [(length - 17) % 256 for one in lengths.values() for length in one[4:]]
     assert len(padded) > 20
     assert set(padded) == {0}
+
+
+async def test_who_signs_out_is_no_device_any_more_if_the_host_can_be_told(browser: Browser, tmp_path: Path) -> None:
+    async with relay() as served:
+        async with product_at(served, tmp_path / "home") as product:
+            leaves, stays = [await paired(browser, product, served) for _ in range(2)]
+            for phone in (leaves, stays):
+                await phone.page.locator(".connection[data-state=open]").first.wait_for(state="attached")
+            assert len(await _devices(product)) == 2
+            await leaves.page.get_by_role("button", name="Sign out").click()
+            await expect(leaves.page.get_by_role("alert")).to_have_text("This browser is no longer paired.")
+            (device,) = await _devices(product)
+        await stays.page.locator(".connection[data-state=waiting]").first.wait_for(state="attached")
+        await stays.page.get_by_role("button", name="Sign out").click()
+        await expect(stays.page.get_by_role("alert")).to_contain_text("still lists it")
+        await expect(stays.page.get_by_role("alert")).to_contain_text(f"trunkline devices revoke {device}")
+        for phone in (leaves, stays):
+            assert await phone.page.evaluate(LEFT) == []
 
 
 async def test_who_is_refused_at_the_host_is_told_so(browser: Browser, tmp_path: Path) -> None:

@@ -1,15 +1,25 @@
 """`trunkline hosts`: the hosts that this device is paired with."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from trunkline_client import Address
 
 EPILOG = """\b
 Examples:
   trunkline hosts                  what `trunkline --host NAME` may name
   trunkline hosts --json
-  trunkline hosts forget work      its keys are deleted here; `trunkline devices revoke` at the host ends them there
+  trunkline hosts forget work      the host revokes this device, and its keys are deleted here
 """
+
+
+TELL_S: Final = 10.0
+"""Seconds that a host has for being told."""
+UNKNOWN: Final = frozenset({"unpaired", "unauthorized", "bad_params"})
+"""What a host says that knows the device no more."""
 
 
 @click.group(invoke_without_command=True, epilog=EPILOG)
@@ -46,10 +56,54 @@ def _list(home: Path, as_json: bool) -> int:
 @click.argument("name")
 @click.pass_obj
 def forget(home: Path, name: str) -> int:
-    """Delete the keys for a host."""
-    from trunkline_cli.hosts import forget as forgotten
-    from trunkline_cli.output import safe
+    """Be no device of a host any more: it revokes this one, if it can be told, and the keys are deleted."""
+    from trunkline_cli.context import finish
 
-    paired = forgotten(home, name)
-    click.echo(f"forgotten; at {safe(paired.host)}, `trunkline devices revoke {paired.device}` ends its rights, too")
+    return finish(_forget(home, name))
+
+
+async def _forget(home: Path, name: str) -> int:
+    import asyncio
+
+    from trunkline_cli import hosts
+    from trunkline_cli.output import safe
+    from trunkline_wire import TrunklineError
+
+    paired = hosts.load(home, name)
+    why = ""
+    try:
+        async with asyncio.timeout(TELL_S):
+            await _revoke(hosts.address(home, name), paired.device)
+    except TimeoutError:
+        why = "it does not answer"
+    except (TrunklineError, ConnectionError) as error:
+        why = str(error)
+    hosts.forget(home, name)
+    if why:
+        click.echo(
+            f"forgotten here, but {safe(paired.host)} could not be told ({safe(why)}) and still lists this device: "
+            f"`trunkline devices revoke {paired.device}` there ends that",
+            err=True,
+        )
+    else:
+        click.echo(f"forgotten, here and at {safe(paired.host)}")
     return 0
+
+
+async def _revoke(address: "Address", device: str) -> None:
+    """Raises TrunklineError, ConnectionError, where the host was not told."""
+    from trunkline_client.connection import Connection
+    from trunkline_wire import TrunklineError
+
+    for last in (False, True):
+        try:
+            async with await Connection.connect(address, name="cli") as connection:
+                await connection.call("device.revoke", id=device)
+        except TrunklineError as error:
+            if error.code not in UNKNOWN:
+                raise
+        except ConnectionError:
+            if last:
+                raise
+            continue  # it may have ended because the device was revoked, before its answer
+        return

@@ -58,6 +58,10 @@ const PROBE_MS = 3_000;
 /** Reasons to end a connection after which another one would end as well. */
 const FATAL = new Set(["unauthorized", "revoked", "expired"]);
 
+/** Whether a call failed because its connection was revoked meanwhile. */
+export const isRevoked = (error: unknown): boolean =>
+  isClosed(error) && (error as Error).cause instanceof Error && ((error as Error).cause as Error).message === "revoked";
+
 /** Whether a call failed for want of a connection: it may have taken effect, and may be repeated. */
 export const isClosed = (error: unknown): boolean => error instanceof TrunklineError && error.code === CLOSED;
 
@@ -120,11 +124,11 @@ export class Line {
   }
 
   /** Calls a method whose name is not known before. Rejects as `call` does. */
-  async request(method: string, params: object = {}): Promise<unknown> {
+  async request(method: string, params: object = {}, within?: number): Promise<unknown> {
     try {
-      return await this.open().call(method, params);
+      return await this.open().call(method, params, within);
     } catch (error) {
-      throw error instanceof ConnectionLostError ? lost() : error;
+      throw error instanceof ConnectionLostError ? lost(error) : error;
     }
   }
 
@@ -247,4 +251,5 @@ export class Subscription {
   }
 }
 
-const lost = (): TrunklineError => new TrunklineError(CLOSED, "the connection was lost; it comes back by itself");
+const lost = (cause?: Error): TrunklineError =>
+  Object.assign(new TrunklineError(CLOSED, "the connection was lost; it comes back by itself"), { cause });

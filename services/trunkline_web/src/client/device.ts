@@ -5,7 +5,7 @@
  * elsewhere nothing is registered and nothing is signed.
  */
 
-import type { Line } from "./connection";
+import { isRevoked, type Line } from "./connection";
 import { kept as keys, signingKey } from "./kept";
 import { answerMac, type Signed } from "./signing";
 
@@ -48,6 +48,21 @@ export async function redeem(code: string): Promise<void> {
 /** Ends this browser's sign-in at the gateway. */
 export async function leave(): Promise<void> {
   await fetch("/sign-out", { method: "POST" });
+}
+
+/** Until a host that does not answer is taken for one that can't be told. */
+const UNPAIR_MS = 5_000;
+
+/** Has the host revoke this browser, which is paired with it; false where it could not be told, and still lists the device. */
+export async function unpair(line: Line): Promise<boolean> {
+  const id = line.hello?.device;
+  if (!id) return false;
+  try {
+    await line.request("device.revoke", { id }, UNPAIR_MS);
+    return true;
+  } catch (error) {
+    return isRevoked(error); // the connection may end before its answer
+  }
 }
 
 /** The device's word for an answer; undefined where this browser is no device, or not the one of the connection. */

@@ -4,7 +4,7 @@ import { createSignal } from "solid-js";
 import { createStore, produce, reconcile } from "solid-js/store";
 import { newCommandId } from "trunkline-client";
 import { isClosed, Line, type Maker, type State } from "../client/connection";
-import { leave, redeem, sign } from "../client/device";
+import { leave, redeem, sign, unpair } from "../client/device";
 import type {
   AskRecord,
   Hello,
@@ -134,8 +134,14 @@ export function signIn(token: string): void {
 
 export async function signOut(): Promise<void> {
   sessionStorage.removeItem(TOKEN);
-  await (through === undefined ? leave() : forget()).catch(() => undefined);
-  connection.stop(through === undefined ? "You have signed out." : "This browser has forgotten its keys; pair it again to come back.");
+  if (through === undefined) {
+    await leave().catch(() => undefined);
+    connection.stop("You have signed out.");
+    return;
+  }
+  const told = await unpair(connection);
+  await forget().catch(() => undefined);
+  connection.stop(told ? "This browser is no longer paired." : `This browser has forgotten its keys, but the host could not be told and still lists it: \`trunkline devices revoke ${hello()?.device ?? ""}\` there ends that.`);
 }
 
 /** Decides an ask. The same decision again, after a lost connection, is the same answer. */
