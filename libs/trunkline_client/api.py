@@ -361,6 +361,22 @@ class DeviceMethods(_Methods):
             identity=identity,
         )
 
+    async def push(
+        self,
+        *,
+        subscription: Mapping[str, Any] | None,
+        within: float = WITHIN,
+    ) -> "results.Device":
+        """Have the caller's device notified of asks that it may decide, by the push subscription of its …
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "device.push",
+            within=within,
+            subscription=subscription,
+        )
+
     async def register(
         self,
         *,
@@ -687,6 +703,58 @@ class PresenceMethods(_Methods):
             within=within,
             session=session,
             typing=typing,
+        )
+
+
+class PushMethods(_Methods):
+    """`push.*`"""
+
+    async def gone(
+        self,
+        *,
+        device: str,
+        endpoint: str,
+        within: float = WITHIN,
+    ) -> "results.Forgotten":
+        """For the extension that sends: a subscription has ended.
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "push.gone",
+            within=within,
+            device=device,
+            endpoint=endpoint,
+        )
+
+    async def key(
+        self,
+        *,
+        within: float = WITHIN,
+    ) -> "results.PushKey":
+        """The public key that a browser subscribes with; `unknown_extension` where nobody sends push messages.
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "push.key",
+            within=within,
+        )
+
+    async def targets(
+        self,
+        *,
+        ask: str,
+        within: float = WITHIN,
+    ) -> "results.PushTargets":
+        """For the extension that sends: the devices to notify of an ask, by subscription; none once it is no …
+
+        Needs the role `viewer`.
+        """
+        return await self._call(
+            "push.targets",
+            within=within,
+            ask=ask,
         )
 
 
@@ -1781,6 +1849,7 @@ class Api:
         self.overview = OverviewMethods(call)
         self.policy = PolicyMethods(call)
         self.presence = PresenceMethods(call)
+        self.push = PushMethods(call)
         self.session = SessionMethods(call)
         self.sign_in = SignInMethods(call)
         self.team = TeamMethods(call)

@@ -289,6 +289,7 @@ class Device(TypedDict):
     id: str
     identity: NotRequired[str]
     name: str
+    push: NotRequired[bool]
     role: NotRequired[Literal["approver", "owner", "participant", "viewer"]]
     route: NotRequired[str]
     seen: NotRequired[str]
@@ -360,6 +361,10 @@ class ExtensionPage(TypedDict):
 class ExtensionPages(TypedDict):
     role: Literal["approver", "owner", "participant", "viewer"]
     title: str
+
+
+class Forgotten(TypedDict):
+    pass
 
 
 class Forked(TypedDict):
@@ -628,6 +633,7 @@ class Paired(TypedDict):
     id: str
     identity: NotRequired[str]
     name: str
+    push: NotRequired[bool]
     role: NotRequired[Literal["approver", "owner", "participant", "viewer"]]
     route: NotRequired[str]
     seen: NotRequired[str]
@@ -756,6 +762,20 @@ class ProjectionLag(TypedDict):
     name: str
     position: int
     version: int
+
+
+class PushKey(TypedDict):
+    key: str
+
+
+class PushTarget(TypedDict):
+    device: str
+    endpoint: str
+    keys: dict[str, str]
+
+
+class PushTargets(TypedDict):
+    targets: list[PushTarget]
 
 
 class Question(TypedDict):

@@ -9,6 +9,7 @@ import msgspec
 import nats
 import nats.errors
 from nats.aio.client import Client as Nats
+from nats.micro.service import Service
 
 from trunkline_extensions.place import Place
 from trunkline_wire import ERRORS, TrunklineError, encode
@@ -38,6 +39,9 @@ class Client:
         self.name = name
         self._place = place
         self.nats: Nats
+        self.service: Service
+        """What it is found as; its endpoints are added to it."""
+        self.home: Final = place.home
         self.files: Final = place.home / "extensions"
         """Where an extension keeps what has to outlive it."""
 

@@ -73,9 +73,9 @@ def read_config(name: str, config: type[C], raw: dict[str, Any]) -> C:
 
 @asynccontextmanager
 async def _listed(client: Client, health: Health) -> AsyncGenerator[None]:
-    service = await add_service(client.nats, name=f"ext-{client.name}", version=health.version)
+    client.service = await add_service(client.nats, name=f"ext-{client.name}", version=health.version)
     try:
         yield
     finally:
         if client.nats.is_connected:
-            await service.stop()
+            await client.service.stop()

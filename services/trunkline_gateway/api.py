@@ -35,7 +35,7 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _ONLY: Final = {
     "emit": frozenset({"extension.emit"}),
-    "itself": frozenset({"extension.config", "extension.dead_letter"}),
+    "itself": frozenset({"extension.config", "extension.dead_letter", "push.targets", "push.gone"}),
 }
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from trunkline_bus import kv
 from trunkline_bus.connection import Bus
+from trunkline_gateway.push import Subscription
 from trunkline_gateway.records import Records
 from trunkline_gateway.roles import Principal, Role
 from trunkline_seal import fingerprint
@@ -26,7 +27,7 @@ SEEN_S: Final = 60.0
 
 class Device(TypedDict):
     """What a paired device has besides: `route` and `identity`, its public keys in base64; `fingerprint`, its identity for people to
-    compare; `role`, what it was paired as; `seen`, to the minute, when it was last there.
+    compare; `role`, what it was paired as; `seen`, to the minute, when it was last there. `push`: it has itself notified.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Device(TypedDict):
     fingerprint: NotRequired[str]
     role: NotRequired[Role]
     seen: NotRequired[str]
+    push: NotRequired[bool]
 
 
 class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,18 +54,21 @@ class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     identity: str | None = None
     role: Role | None = None
     seen: str | None = None
+    push: Subscription | None = None
 
     def __repr__(self) -> str:
         return f"DeviceRecord(id={self.id!r}, actor={self.actor!r}, name={self.name!r})"
 
     def shown(self) -> Device:
-        """All of it but the key."""
+        """All of it but the key, and where it is pushed to."""
         shown: Device = {"id": self.id, "actor": self.actor, "name": self.name, "created": self.created}
         if self.route is not None and self.identity is not None and self.role is not None:
             shown["route"], shown["identity"], shown["role"] = self.route, self.identity, self.role
             shown["fingerprint"] = fingerprint(base64.b64decode(self.identity))
         if self.seen is not None:
             shown["seen"] = self.seen
+        if self.push is not None:
+            shown["push"] = True
         return shown
 
 
@@ -123,6 +128,23 @@ class Devices:
         if record is None or (record.seen is not None and _age(record.seen) < SEEN_S):
             return False
         return await self._change(id, lambda record: replace(record, seen=timestamp())) is not None
+
+    async def push(self, id: str, subscription: Subscription | None) -> DeviceRecord | None:
+        """Have a device notified, or no more; None for one that is gone."""
+        known = self.records.known.get(id)
+        if known is not None and known.push == subscription:
+            return known
+        return await self._change(id, lambda record: replace(record, push=subscription))
+
+    async def push_gone(self, id: str, endpoint: str) -> None:
+        """Forget where a device was notified, unless that is elsewhere by now."""
+
+        def without(record: DeviceRecord) -> DeviceRecord:
+            gone = record.push is not None and record.push.endpoint == endpoint
+            return replace(record, push=None) if gone else record
+
+        if id in self.records.known:
+            await self._change(id, without)
 
     async def _change(self, id: str, change: Callable[[DeviceRecord], DeviceRecord]) -> DeviceRecord | None:
         """None for a device that is gone: one that was revoked must not come back with a change."""

@@ -34,7 +34,7 @@ SERVICES: Final = (
 )
 
 
-SHIPPED: Final = ("webhook", "notify", "chat")
+SHIPPED: Final = ("webhook", "notify", "chat", "push")
 """Extensions that come with Trunkline: one runs where `trunkline.toml` has its table."""
 EXTENSION_RIGHTS: Final = ("viewer", "participant", "approver")
 

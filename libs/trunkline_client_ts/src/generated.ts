@@ -4829,6 +4829,7 @@ export interface Params {
 "device.invite": DeviceInviteParams
 "device.list": DeviceListParams
 "device.pair": DevicePairParams
+"device.push": DevicePushParams
 "device.register": DeviceRegisterParams
 "device.rename": DeviceRenameParams
 "device.revoke": DeviceRevokeParams
@@ -4846,6 +4847,9 @@ export interface Params {
 "policy.test": PolicyTestParams
 "presence.list": PresenceListParams
 "presence.typing": PresenceTypingParams
+"push.gone": PushGoneParams
+"push.key": PushKeyParams
+"push.targets": PushTargetsParams
 "session.archive": SessionArchiveParams
 "session.close": SessionCloseParams
 "session.command": SessionCommandParams
@@ -5042,6 +5046,26 @@ name: string
 route: string
 }
 /**
+ * Have the caller's device notified of asks that it may decide, by the push subscription of its browser; null ends that.
+ */
+export interface DevicePushParams {
+subscription: (Subscription | null)
+}
+/**
+ * Where a push service takes messages for a browser, which is a secret, and what they are encrypted with.
+ */
+export interface Subscription {
+endpoint: string
+keys: Keys
+}
+/**
+ * The browser's public key and its secret, in base64url.
+ */
+export interface Keys {
+auth: string
+p256dh: string
+}
+/**
  * Register a device of the caller, with a `key` that it made: base64 of 32 random bytes.
  */
 export interface DeviceRegisterParams {
@@ -5185,6 +5209,25 @@ session?: (string | null)
 export interface PresenceTypingParams {
 session: string
 typing?: boolean
+}
+/**
+ * For the extension that sends: a subscription has ended.
+ */
+export interface PushGoneParams {
+device: string
+endpoint: string
+}
+/**
+ * The public key that a browser subscribes with; `unknown_extension` where nobody sends push messages.
+ */
+export interface PushKeyParams {
+
+}
+/**
+ * For the extension that sends: the devices to notify of an ask, by subscription; none once it is no longer open.
+ */
+export interface PushTargetsParams {
+ask: string
 }
 /**
  * Put the session out of the way; nothing of it is lost.
@@ -5658,6 +5701,7 @@ export interface Results {
 "device.invite": Invited
 "device.list": DevicePage
 "device.pair": Paired
+"device.push": Device
 "device.register": Device
 "device.rename": Device
 "device.revoke": DeviceRevoked
@@ -5675,6 +5719,9 @@ export interface Results {
 "policy.test": PolicyTest
 "presence.list": WhoWatches
 "presence.typing": OfSession
+"push.gone": Forgotten
+"push.key": PushKey
+"push.targets": PushTargets
 "session.archive": CommandSent
 "session.close": CommandSent
 "session.command": CommandSent
@@ -6043,7 +6090,7 @@ total: number
 }
 /**
  * What a paired device has besides: `route` and `identity`, its public keys in base64; `fingerprint`, its identity for people to
- *     compare; `role`, what it was paired as; `seen`, to the minute, when it was last there.
+ *     compare; `role`, what it was paired as; `seen`, to the minute, when it was last there. `push`: it has itself notified.
  */
 export interface Device {
 actor: string
@@ -6052,6 +6099,7 @@ fingerprint?: string
 id: string
 identity?: string
 name: string
+push?: boolean
 role?: ("approver" | "owner" | "participant" | "viewer")
 route?: string
 seen?: string
@@ -6063,6 +6111,7 @@ fingerprint?: string
 id: string
 identity?: string
 name: string
+push?: boolean
 role?: ("approver" | "owner" | "participant" | "viewer")
 route?: string
 seen?: string
@@ -6407,6 +6456,25 @@ since: string
 }
 export interface OfSession {
 session: string
+}
+export interface Forgotten {
+
+}
+/**
+ * `key`: base64url of 65 bytes.
+ */
+export interface PushKey {
+key: string
+}
+export interface PushTargets {
+targets: PushTarget[]
+}
+export interface PushTarget {
+device: string
+endpoint: string
+keys: {
+[k: string]: string
+}
 }
 /**
  * `sequence` is the command's in the log of commands. Where it was waited for, `outcome` says what became of it:

@@ -1,6 +1,7 @@
 import { render } from "solid-js/web";
 import { beInstalled } from "./store/installed";
 import { flush } from "./store/outbox";
+import { beNotified } from "./store/push";
 import { begin, onConnected } from "./store/world";
 import { taken } from "./seal/taken";
 import { App } from "./view/App";
@@ -24,6 +25,7 @@ if (pairing !== undefined) {
 } else {
   if (place !== null) render(() => <App />, place);
   onConnected(flush);
+  beNotified();
   beInstalled();
   void begin();
 }

@@ -104,6 +104,17 @@ self.addEventListener("message", (event) => {
   else if (event.data?.script !== undefined) event.ports[0]?.postMessage(FILES.includes(event.data.script));
 });
 
+/** An ask waits (services/trunkline_extensions/push): shown as src/view/announce.ts does, unless somebody looks at the app. */
+self.addEventListener("push", (event) => {
+  if (event.data !== null) event.waitUntil(notify(event.data.json()));
+});
+
+async function notify({ title, body, path, ask }) {
+  const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  if (pages.some((one) => one.visibilityState === "visible")) return;
+  await self.registration.showNotification(title, { body, tag: ask, icon: "/icon-192.png", data: { path } });
+}
+
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();
   const to = event.notification.data?.path ?? PAGE;

@@ -1,6 +1,6 @@
 """A stand-in for what receives webhooks and notifications: an HTTP server that keeps what is posted to it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,9 +9,13 @@ from aiohttp import web
 
 
 class Receiver:
-    """`answers` are the statuses of the next posts, 200 after them."""
+    """`answers` are the statuses of the next posts, 200 after them; `paths` is where each came. `meanwhile` is done
+    before a post is answered.
+    """
 
     def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
         self.posts: list[tuple[dict[str, str], bytes]] = []
         self.answers: list[int] = []
         self.url = ""
@@ -22,7 +26,11 @@ class Receiver:
         return [msgspec.json.decode(body) for _, body in self.posts]
 
     async def on_post(self, request: web.Request) -> web.Response:
-        self.posts.append((dict(request.headers), await request.read()))
+        body = await request.read()
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        self.paths.append(request.path)
+        self.posts.append((dict(request.headers), body))
         status = self.answers.pop(0) if self.answers else 200
         return web.json_response({"id": "x"}, status=status)
 

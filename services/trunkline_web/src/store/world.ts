@@ -76,6 +76,13 @@ export function onConnected(act: (lost: number) => void): () => void {
   return () => connected.delete(act);
 }
 
+const leaving = new Set<() => Promise<void>>();
+
+/** Has `act` done before this browser signs out. */
+export function onLeaving(act: () => Promise<void>): void {
+  leaving.add(act);
+}
+
 export const may = (role: Role): boolean => RANK[hello()?.role ?? "viewer"] >= RANK[role];
 
 export function say(words: unknown): void {
@@ -133,6 +140,7 @@ export function signIn(token: string): void {
 }
 
 export async function signOut(): Promise<void> {
+  await Promise.allSettled([...leaving].map((act) => act()));
   sessionStorage.removeItem(TOKEN);
   if (through === undefined) {
     await leave().catch(() => undefined);

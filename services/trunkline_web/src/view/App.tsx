@@ -20,7 +20,7 @@ const Overview = lazy(() => import("./Overview").then(({ Overview }) => ({ defau
 const TOAST_MS = 8_000;
 
 export function App() {
-  createEffect(() => announce(openAsks(), world.sessions, world.sessions[sessionOf() ?? ""]?.title ?? ""));
+  createEffect(() => announce(openAsks(), world.sessions, world.sessions[sessionOf() ?? ""]?.title ?? "", world.loaded));
   const signedOut = () => {
     const now = link();
     return now.state === "signed_out" ? now : undefined;

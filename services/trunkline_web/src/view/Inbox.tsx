@@ -1,6 +1,7 @@
 import { createEffect, createSignal, For, Show } from "solid-js";
 import type { AskRecord, Requested } from "../client/protocol";
 import { ago, visible } from "../model/format";
+import { subscribe } from "../store/push";
 import { openAsks, world } from "../store/world";
 import { now } from "./clock";
 import { AskCard } from "./AskCard";
@@ -14,6 +15,10 @@ export function Inbox() {
       .slice(-12)
       .reverse();
   const [permission, setPermission] = createSignal(globalThis.Notification?.permission ?? "denied");
+  const notify = async () => {
+    setPermission(await Notification.requestPermission());
+    await subscribe();
+  };
   let first: HTMLDivElement | undefined;
   createEffect((before: number) => {
     const many = openAsks().length;
@@ -26,7 +31,7 @@ export function Inbox() {
       <header class="head">
         <h1 id="inbox">Waiting for you</h1>
         <Show when={permission() === "default"}>
-          <button type="button" onClick={async () => setPermission(await Notification.requestPermission())}>
+          <button type="button" onClick={notify}>
             <Icon name="bell" />
             Notify me
           </button>

@@ -10,8 +10,9 @@ const known = new Set<string>();
 /** Notifications by ask, where the page shows them itself; elsewhere the service worker has them. */
 const shown = new Map<string, Notification>();
 let begun = false;
+let cleaned = false;
 
-export function announce(open: AskRecord[], sessions: Record<string, SessionState>, page: string): void {
+export function announce(open: AskRecord[], sessions: Record<string, SessionState>, page: string, loaded: boolean): void {
   const title = page ? `${page} · Trunkline` : "Trunkline";
   document.title = open.length > 0 ? `(${open.length}) ${title}` : title;
   badge(open.length);
@@ -23,7 +24,10 @@ export function announce(open: AskRecord[], sessions: Record<string, SessionStat
   if (globalThis.Notification?.permission === "granted") {
     // what waited before the page was opened is on the page
     if (begun && document.hidden) for (const ask of fresh) void notify(ask, sessions[ask.session]);
-    if (over.length > 0) void withdraw(new Set(over));
+    if (over.length > 0) void withdraw((ask) => over.includes(ask));
+    // what was pushed while no page was open may be over by now
+    if (loaded && !cleaned) void withdraw((ask) => !known.has(ask));
+    cleaned ||= loaded;
   }
   begun = true;
 }
@@ -45,7 +49,7 @@ async function notify(ask: AskRecord, state: SessionState | undefined): Promise<
   if (registration?.active) {
     await registration.showNotification(what, options);
     // it may have ended while that took
-    if (!known.has(ask.ask)) await withdraw(new Set([ask.ask]));
+    if (!known.has(ask.ask)) await withdraw((one) => one === ask.ask);
     return;
   }
   const made = new Notification(what, options);
@@ -57,10 +61,11 @@ async function notify(ask: AskRecord, state: SessionState | undefined): Promise<
   };
 }
 
-async function withdraw(asks: Set<string>): Promise<void> {
-  for (const id of asks) {
-    shown.get(id)?.close();
+async function withdraw(over: (ask: string) => boolean): Promise<void> {
+  for (const [id, one] of shown) {
+    if (!over(id)) continue;
+    one.close();
     shown.delete(id);
   }
-  for (const one of (await (await registered())?.getNotifications()) ?? []) if (asks.has(one.tag)) one.close();
+  for (const one of (await (await registered())?.getNotifications()) ?? []) if (over(one.tag)) one.close();
 }
