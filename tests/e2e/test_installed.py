@@ -1,5 +1,6 @@
 """The app as an installed program: it opens without its gateway, changes to a newer build when told to, and notifies."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Final
@@ -75,3 +76,36 @@ async def test_an_ask_is_a_notification_until_somebody_has_decided_it(tmp_path: 
         await client.call("ask.answer", ask=ask, behaviour="allow")
         await eventually(shown, 20)
         assert ann.wrong == []
+
+
+async def test_a_push_message_is_a_notification_while_nobody_looks_at_the_app(tmp_path: Path) -> None:
+    """The browser delivers it to the real service worker; where it would come from is tested without one."""
+    async with running(tmp_path / "home") as product, chromium() as browser:
+        ann = await screen(browser, product)
+        page = ann.page
+        await ann.context.grant_permissions(["notifications"], origin=ann.url)
+        await eventually(lambda: page.evaluate(CONTROLLED), 30)
+        workers = await ann.context.new_cdp_session(page)
+        found: list[str] = []
+        workers.on(
+            "ServiceWorker.workerRegistrationUpdated",
+            lambda told: found.extend(one["registrationId"] for one in told["registrations"]),
+        )
+        await workers.send("ServiceWorker.enable")
+        await eventually(lambda: found)
+
+        async def push(ask: str) -> None:
+            data = json.dumps({"title": "Allow Bash?", "body": "Tests", "path": "/asks", "ask": ask})
+            told = {"origin": ann.url, "registrationId": found[0], "data": data}
+            await workers.send("ServiceWorker.deliverPushMessage", told)
+
+        await push("ask_seen")
+        await page.goto("about:blank")
+        await push("ask_unseen")
+        # no page of the app, which would take back what does not wait
+        await page.goto(f"{ann.url}/health")
+
+        async def shown() -> bool:
+            return await page.evaluate(SHOWN) == ["Allow Bash? ask_unseen"]
+
+        await eventually(shown, 20)
