@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from playwright.async_api import expect
@@ -87,10 +87,11 @@ async def test_a_push_message_is_a_notification_while_nobody_looks_at_the_app(tm
         await eventually(lambda: page.evaluate(CONTROLLED), 30)
         workers = await ann.context.new_cdp_session(page)
         found: list[str] = []
-        workers.on(
-            "ServiceWorker.workerRegistrationUpdated",
-            lambda told: found.extend(one["registrationId"] for one in told["registrations"]),
-        )
+
+        def registered(told: dict[str, Any]) -> None:
+            found.extend(one["registrationId"] for one in told["registrations"])
+
+        workers.on("ServiceWorker.workerRegistrationUpdated", registered)
         await workers.send("ServiceWorker.enable")
         await eventually(lambda: found)
 

@@ -15,8 +15,8 @@ export async function subscribe(): Promise<void> {
   const device = hello()?.device;
   if (!device || !may("approver") || globalThis.Notification?.permission !== "granted") return;
   try {
-    const manager = await pushing();
-    if (manager === undefined) return;
+    if ((await pushing()) === undefined) return;
+    const manager = (await navigator.serviceWorker.ready).pushManager;
     const { key } = await connection.call("push.key");
     let subscription = await manager.getSubscription();
     if (subscription !== null && packed(subscription.options.applicationServerKey) !== key) {
