@@ -86,8 +86,8 @@ async def test_the_programs(tmp_path: Path) -> None:
 def test_the_commands_exist() -> None:
     from trunkline_cli.root import cli
 
-    used = set(re.findall(r"^trunkline ([\w-]+)", README, re.MULTILINE)) | set(
-        re.findall(r"`trunkline ([\w-]+)", README)
+    used = set(re.findall(r"^trunkline (?:--host \S+ )?([\w-]+)", README, re.MULTILINE)) | set(
+        re.findall(r"`trunkline (?:--host \S+ )?([\w-]+)", README)
     )
     assert len(used) >= 8
     context = click.Context(cli)

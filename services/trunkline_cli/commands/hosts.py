@@ -18,6 +18,8 @@ Examples:
 
 TELL_S: Final = 10.0
 """Seconds that a host has for being told."""
+TRIES: Final = 4
+AGAIN_S: Final = 0.3
 UNKNOWN: Final = frozenset({"unpaired", "unauthorized", "bad_params"})
 """What a host says that knows the device no more."""
 
@@ -92,10 +94,12 @@ async def _forget(home: Path, name: str) -> int:
 
 async def _revoke(address: "Address", device: str) -> None:
     """Raises TrunklineError, ConnectionError, where the host was not told."""
+    import asyncio
+
     from trunkline_client.connection import Connection
     from trunkline_wire import TrunklineError
 
-    for last in (False, True):
+    for left in reversed(range(TRIES)):
         try:
             async with await Connection.connect(address, name="cli") as connection:
                 await connection.call("device.revoke", id=device)
@@ -103,7 +107,9 @@ async def _revoke(address: "Address", device: str) -> None:
             if error.code not in UNKNOWN:
                 raise
         except ConnectionError:
-            if last:
+            if not left:
                 raise
-            continue  # it may have ended because the device was revoked, before its answer
+            # It may have ended because the device was revoked, before its answer; then the host says so next.
+            await asyncio.sleep(AGAIN_S)
+            continue
         return
