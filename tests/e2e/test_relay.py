@@ -15,10 +15,10 @@ import pytest
 from playwright.async_api import Browser, expect
 from tests.e2e.browser import ABSENT, BUILD, MISSING, PHONE, Screen, chromium
 from tests.integration.relay.scripted_host import ScriptedHost, gateway_at
+from tests.integration.relay.stage import noted
 
 from trunkline_relay.server import Serving, serving
 from trunkline_relay.server_settings import ServerSettings
-from trunkline_relay.switch import HostPlace, Visit
 from trunkline_seal import control
 from trunkline_seal.app_digest import manifest_digest
 from trunkline_testkit import eventually
@@ -103,21 +103,7 @@ async def browser() -> AsyncGenerator[Browser]:
 
 @pytest.fixture
 def carried(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """All that the relay has seen, both ways."""
-    seen: list[bytes] = []
-    up, down = Visit.up, HostPlace.down
-
-    def noted_up(self: Visit, envelope: bytes) -> None:
-        seen.append(envelope)
-        up(self, envelope)
-
-    def noted_down(self: HostPlace, sid: bytes, envelope: bytes) -> None:
-        seen.append(envelope)
-        down(self, sid, envelope)
-
-    monkeypatch.setattr(Visit, "up", noted_up)
-    monkeypatch.setattr(HostPlace, "down", noted_down)
-    return seen
+    return noted(monkeypatch)
 
 
 async def test_a_phone_pairs_steers_and_decides(browser: Browser, tmp_path: Path, carried: list[bytes]) -> None:

@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 from tests.integration.relay.device import Keys, meet
 
 from trunkline_relay.app import Host, hosting
 from trunkline_relay.serve import Relay
 from trunkline_relay.settings import RelaySettings
-from trunkline_relay.switch import Switch
+from trunkline_relay.switch import HostPlace, Switch, Visit
 from trunkline_testkit import eventually
 from trunkline_testkit.product import Client
 
@@ -114,3 +115,21 @@ async def pair(home: Path, keys: Keys | None = None, **wanted: str) -> Keys:
             assert (done["type"], done["device"]) == ("paired", paired.device)
             assert done["name"] == wanted.get("name", arrived["name"])
             return paired
+
+
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """All that the relay has seen, both ways."""
+    seen: list[bytes] = []
+    up, down = Visit.up, HostPlace.down
+
+    def noted_up(self: Visit, envelope: bytes) -> None:
+        seen.append(envelope)
+        up(self, envelope)
+
+    def noted_down(self: HostPlace, sid: bytes, envelope: bytes) -> None:
+        seen.append(envelope)
+        down(self, sid, envelope)
+
+    monkeypatch.setattr(Visit, "up", noted_up)
+    monkeypatch.setattr(HostPlace, "down", noted_down)
+    return seen

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.integration.relay import stage
 from tests.integration.relay.device import CutError, Keys, Talk, meet, talk
+from tests.integration.relay.stage import noted
 
-from trunkline_relay.switch import HostPlace, Visit
 from trunkline_testkit import eventually
 from trunkline_testkit.product import Product, running
 from trunkline_wire import TrunklineError
@@ -21,21 +21,7 @@ SECRET_WORDS = "the heron lands at seven"
 
 @pytest.fixture
 def carried(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """All that the relay has seen, both ways."""
-    seen: list[bytes] = []
-    up, down = Visit.up, HostPlace.down
-
-    def noted_up(self: Visit, envelope: bytes) -> None:
-        seen.append(envelope)
-        up(self, envelope)
-
-    def noted_down(self: HostPlace, sid: bytes, envelope: bytes) -> None:
-        seen.append(envelope)
-        down(self, sid, envelope)
-
-    monkeypatch.setattr(Visit, "up", noted_up)
-    monkeypatch.setattr(HostPlace, "down", noted_down)
-    return seen
+    return noted(monkeypatch)
 
 
 async def paired(product: Product, *arguments: str) -> tuple[Keys, str]:
