@@ -71,7 +71,7 @@ class Decider:
         self._given: dict[str, list[Given]] = {}
         self._ruled: dict[str, set[str]] = {}
         self._working: set[str] = set()
-        self._expiries: dict[str, dt.datetime] = {}
+        self._expiries = {desk.session: at for desk in start.desks.values() if (at := next_expiry(desk)) is not None}
         self._expiries_changed = asyncio.Event()
         self._moved = _Bell()
         self._events_read = asyncio.Event()

@@ -284,6 +284,28 @@ async def test_the_projection_holds_the_fold_and_a_restart_begins_there(
             assert decider.desks[stage.session].asks == expected
 
 
+async def test_an_expiry_that_lies_ahead_at_a_restart_comes(bus: Bus, settings: PermissionsSettings) -> None:
+    """The ask is known from the projection alone: no event of it is read again, nothing but the time goes on."""
+    from trunkline_permissions.remembered import remember
+
+    settings.policy_path.write_text('[[rule]]\nname = "short"\naction = "ask"\nexpires_after = 3\n')
+    async with await Stage.open(bus) as stage:
+        async with permissions(bus, settings):
+            ask = await stage.ask(1)
+            await stage.until_said(1)
+            routed = await stage.state()
+
+            async def stored() -> bool:
+                desk = (await remember(bus)).desks.get(stage.session)
+                return desk is not None and desk.asks == routed
+
+            await eventually(stored)
+        async with permissions(bus, settings) as (decider, _):
+            await decider.ready.wait()
+            assert _status(decider, stage, ask) == "open"
+            assert (await stage.ended(ask)).asks[ask].status == "expired"
+
+
 def _status(decider: Decider, stage: Stage, ask: str) -> str | None:
     desk = decider.desks.get(stage.session)
     record = desk.record(ask) if desk else None
