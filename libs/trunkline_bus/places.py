@@ -4,6 +4,7 @@ The head, `<name>.v<version>`, says which edition is built and is the place of a
 parts have places of their own beside it, `<name>.v<version>.<first>-<last>`, and all of them build the head's edition.
 """
 
+import contextlib
 import logging
 from collections.abc import Iterable
 from typing import Final
@@ -13,8 +14,9 @@ from msgspec.structs import replace
 
 from trunkline_bus import direct, kv
 from trunkline_bus.connection import Bus
-from trunkline_bus.cursor import Cursor, verify
+from trunkline_bus.cursor import Cursor, count, verify
 from trunkline_bus.parts import WHOLE, Part, named
+from trunkline_bus.tasks import together
 from trunkline_bus.views import CURRENT, Current, Edition, decode_current
 from trunkline_wire import encode, subjects
 from trunkline_wire.errors import TrunklineError
@@ -39,6 +41,20 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     stream: str = subjects.EVENTS
     """Whose positions these are."""
 
+    filters: tuple[str, ...] = (subjects.ALL_EVENTS,)
+    """What of it the projection reads, in all partitions."""
+
+
+class Lag(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a projection is: `behind` are the events that it reads and nobody has folded, of all its parts."""
+
+    name: str
+    version: int
+    position: int
+    behind: int
+    parts: int
+    frozen: frozenset[str]
+
 
 class Superseded(Exception):  # noqa: N818 - an outcome
     """Another replica has begun a newer edition of the same version."""
@@ -55,16 +71,20 @@ def joined(
     Positions are of `stream`, which holds all of `part`: those of others say nothing. A place is true of each partition that it covers, so of each the furthest counts, and of all the one furthest behind.
     """
     known = [(other, place) for other, place in places if place.edition == edition]
-    found = Place(edition=edition, stream=stream)
-    furthest: list[Place] = []
-    for number in part.partitions:
-        covering = [place for other, place in known if number in other.partitions and place.stream == stream]
-        if not covering:
-            return found
-        furthest.append(max(covering, key=lambda place: place.position))
-    behind = min(furthest, key=lambda place: place.position)
+    furthest = _furthest([(other, place) for other, place in known if place.stream == stream], part)
+    if len(furthest) < len(part.partitions):
+        return Place(edition=edition, stream=stream)
+    behind = min(furthest.values(), key=lambda place: place.position)
     frozen = {key for _, place in known for key in place.frozen if part.holds(key)}
-    return replace(behind, frozen=sorted(frozen), revision=max(place.revision for place in furthest), live=False)
+    return replace(
+        behind, frozen=sorted(frozen), revision=max(place.revision for place in furthest.values()), live=False
+    )
+
+
+def _furthest(places: list[tuple[Part, Place]], part: Part) -> dict[int, Place]:
+    """By partition that one of `places` covers, the one that is furthest there."""
+    covering = {n: [place for other, place in places if n in other.partitions] for n in part.partitions}
+    return {n: max(found, key=lambda place: place.position) for n, found in covering.items() if found}
 
 
 async def read_place(bus: Bus, name: str, edition: Edition) -> Place | None:
@@ -77,6 +97,44 @@ async def read_place(bus: Bus, name: str, edition: Edition) -> Place | None:
     if whole.edition != edition:
         return None
     return joined(edition, [(WHOLE, whole), *await _of_parts(bus, key)])
+
+
+async def lags(bus: Bus) -> list[Lag]:
+    """How far each projection is in its newest edition, by name. What is no place is left out."""
+    heads: dict[str, list[tuple[Part, Place]]] = {}
+    for entry in await kv.entries(bus, subjects.KV_POSITIONS):
+        if entry.value is None:
+            continue
+        with contextlib.suppress(TrunklineError, ValueError):
+            name, version, *rest = entry.key.split(".")
+            part = named(rest[0]) if rest else WHOLE
+            heads.setdefault(f"{name}.{version}", []).append((part, _decode(entry.key, entry.value)))
+    newest: dict[str, Lag] = {}
+    for head, places in heads.items():
+        name = head.partition(".")[0]
+        edition = max((place.edition for _, place in places), key=lambda one: (one.version, one.generation))
+        if name not in newest or newest[name].version < edition.version:
+            newest[name] = await _lag(bus, name, edition, [one for one in places if one[1].edition == edition])
+    return [newest[name] for name in sorted(newest)]
+
+
+async def _lag(bus: Bus, name: str, edition: Edition, places: list[tuple[Part, Place]]) -> Lag:
+    furthest = _furthest(places, WHOLE)
+    standing: dict[tuple[str, int], list[str]] = {}
+    for number, place in furthest.items():
+        filters = standing.setdefault((place.stream, place.position), [])
+        filters += [subjects.in_partition(events, number) for events in place.filters]
+    if len(furthest) == PARTITIONS and len(standing) == 1:
+        standing = {at: list(furthest[0].filters) for at in standing}
+    counts = [count(bus, stream, filters, after=position) for (stream, position), filters in standing.items()]
+    return Lag(
+        name=name,
+        version=edition.version,
+        position=min((place.position for place in furthest.values()), default=0),
+        behind=sum(await together(counts)),
+        parts=max(1, sum(not part.whole for part, _ in places)),
+        frozen=frozenset(key for _, place in places for key in place.frozen),
+    )
 
 
 class Places:

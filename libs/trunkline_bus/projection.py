@@ -43,6 +43,9 @@ OVERLAP: Final = 1000
 MAX_CELLS: Final = 20_000
 """States in memory; more are dropped and read again."""
 
+PASS_S: Final = 30.0
+"""Seconds between two looks whether the log has gone on without anything for this projection."""
+
 _RECENT_S: Final = 10.0
 _RETRY: Final = ("log_unavailable", "log_unwritable", "log_full")
 
@@ -227,7 +230,7 @@ class Projection(Generic[S]):
 
     async def _store(self) -> None:
         clock = asyncio.get_running_loop()
-        cold = clock.time() + COLD_S
+        cold, passing = clock.time() + COLD_S, clock.time() + PASS_S
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(cold):
@@ -235,11 +238,27 @@ class Projection(Generic[S]):
             self._wake.clear()
             if clock.time() >= cold:
                 await self._same_edition()
+                if self._live and clock.time() >= passing:
+                    await self._forever(self._pass_over)
+                    passing = clock.time() + PASS_S
                 await self._store_all()
                 cold = clock.time() + COLD_S
             else:
                 async with self._storing:
                     await self._write_some(self._cells.hot)
+
+    async def _pass_over(self) -> None:
+        """Go on over what only other parts or projections read: whoever begins here would have to read it."""
+        end = await direct.end(self._bus, self._stream)
+        if end < self._applied + OVERLAP:
+            return
+        for events in self._feed.filters:
+            last = await direct.last(self._bus, self._stream, events)
+            if last is not None and last.sequence > self._applied:
+                return
+        there = await direct.at(self._bus, self._stream, end)
+        if end > self._applied:
+            self._applied, self._applied_id = end, there.id if there is not None else None
 
     async def _store_all(self) -> None:
         """Store every changed document, then the position that they make good."""
@@ -258,7 +277,13 @@ class Projection(Generic[S]):
         assert self._place is not None
         frozen = sorted(self._cells.frozen)
         place = msgspec.structs.replace(
-            self._place, position=position, id=id_, revision=self._highest, frozen=frozen, live=self._live
+            self._place,
+            position=position,
+            id=id_,
+            revision=self._highest,
+            frozen=frozen,
+            live=self._live,
+            filters=tuple(self._view.filters),
         )
         if place == self._place:
             return

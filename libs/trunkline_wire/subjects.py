@@ -79,6 +79,11 @@ def partition_events(number: int) -> str:
     return f"trunk.ev.{number}.>"
 
 
+def in_partition(events: str, number: int) -> str:
+    """The filter `events` of all partitions, for readers of one."""
+    return events.replace("trunk.ev.*.", f"trunk.ev.{number}.").replace(ALL_EVENTS, partition_events(number))
+
+
 def session_events(session: str) -> str:
     """All of a session's events, for readers."""
     return f"trunk.ev.*.{check_id(session, 'ses')}.>"

@@ -11,10 +11,10 @@ import msgspec
 import nats.errors
 from nats.js.errors import ServiceUnavailableError
 
-from trunkline_bus import cursor, jsapi, kv, topology
+from trunkline_bus import jsapi, kv, topology
 from trunkline_bus.client import Received
 from trunkline_bus.connection import Bus
-from trunkline_bus.places import Place
+from trunkline_bus.places import Lag, lags
 from trunkline_cli.checks import FULL_AT, Finding
 from trunkline_wire import TrunklineError, subjects
 
@@ -58,8 +58,9 @@ async def run_cluster_checks(bus: Bus) -> AsyncIterator[Finding]:
                 yield finding
     if all(info["state"] is not _UNKNOWN for info in infos.values()):
         yield await _topology(bus)
+    projections = {lag.name: lag for lag in await lags(bus)}
     for name in ("sessions", "pages", "asks", "teams"):
-        yield await _projection(bus, name)
+        yield _projection(name, projections.get(name))
     for finding in check_leases(entry.key for entry in await kv.entries(bus, subjects.KV_LEASES)):
         yield finding
     for finding in check_services(await _services(bus)):
@@ -234,22 +235,12 @@ async def _topology(bus: Bus) -> Finding:
     return Finding(check="topology", state="ok", found=f"as this version wants it, schema {topology.SCHEMA}")
 
 
-async def _projection(bus: Bus, name: str) -> Finding:
-    """How many events nobody has folded yet."""
+def _projection(name: str, lag: Lag | None) -> Finding:
     check = f"projection {name}"
-    entries = [one for one in await kv.entries(bus, subjects.KV_POSITIONS) if one.key.split(".")[0] == name]
-    places = {one.key: msgspec.json.decode(one.value, type=Place) for one in entries if one.value is not None}
-    if not places:
+    if lag is None:
         return Finding(check=check, state="warn", found="it has never run", advice="start the service that keeps it")
-    newest = max(place.edition.version for place in places.values())
-    of_newest = {key: place for key, place in places.items() if place.edition.version == newest}
-    parts = {key: place for key, place in of_newest.items() if key.count(".") == 2}
-    behind = 0
-    for key, place in (parts or of_newest).items():
-        filters = _filters(key)
-        behind += await cursor.count(bus, subjects.EVENTS, filters, after=place.position)
-    frozen = {session for place in of_newest.values() for session in place.frozen}
-    found = f"version {newest}, {len(parts) or 1} parts, {behind} events behind, {len(frozen)} sessions stand still"
+    behind, frozen = lag.behind, lag.frozen
+    found = f"version {lag.version}, {lag.parts} parts, {behind} events behind, {len(frozen)} sessions stand still"
     if behind > BEHIND:
         return Finding(
             check=check,
@@ -262,13 +253,6 @@ async def _projection(bus: Bus, name: str) -> Finding:
             check=check, state="warn", found=found, advice=f"see the dead letters: {', '.join(sorted(frozen)[:3])}"
         )
     return Finding(check=check, state="ok", found=found)
-
-
-def _filters(key: str) -> tuple[str, ...]:
-    from trunkline_bus.parts import WHOLE, named
-
-    tokens = key.split(".")
-    return (named(tokens[2]) if len(tokens) == 3 else WHOLE).filters
 
 
 async def _services(bus: Bus) -> list[Told]:

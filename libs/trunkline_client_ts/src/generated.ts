@@ -5152,7 +5152,8 @@ host?: (string | null)
  * Sessions by status, open asks and the oldest, events a second, how far projections are behind the log, workers, spend
  *     by agent and workspace, native messages that no adapter understood, and the dashboards that the settings name.
  * 
- *     `events.last` counts the events of each of the last 60 seconds. A projection is `behind` by that many events.
+ *     `events.last` counts the events of each of the last 60 seconds. A projection is `behind` by that many events, of
+ *     those that it reads; it has folded everything up to `position`.
  */
 export interface OverviewGetParams {
 

@@ -2,10 +2,7 @@
 
 from typing import TypedDict
 
-import msgspec
-
-from trunkline_bus import direct, kv, places
-from trunkline_bus.connection import Bus
+from trunkline_bus import direct, places
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.overview import Counted
 from trunkline_gateway.registry import Params, method
@@ -66,7 +63,8 @@ async def get(gateway: Gateway, _: Caller, __: Nothing) -> Glance:
     """Sessions by status, open asks and the oldest, events a second, how far projections are behind the log, workers, spend
     by agent and workspace, native messages that no adapter understood, and the dashboards that the settings name.
 
-    `events.last` counts the events of each of the last 60 seconds. A projection is `behind` by that many events.
+    `events.last` counts the events of each of the last 60 seconds. A projection is `behind` by that many events, of
+    those that it reads; it has folded everything up to `position`.
     """
     log = await direct.info(gateway.bus, subjects.EVENTS)
     return {
@@ -74,39 +72,20 @@ async def get(gateway: Gateway, _: Caller, __: Nothing) -> Glance:
         "host": gateway.host,
         **gateway.overview.look(),
         "log": {"last": log.last, "messages": log.messages, "fill": round(gateway.bus.capacity.fill, 3)},
-        "projections": await _projections(gateway.bus, log.last),
+        "projections": [_projection(lag) for lag in await places.lags(gateway.bus)],
         "workers": [_worker(worker) for worker in gateway.workers.all()],
         "dashboards": gateway.settings.dashboards,
     }
 
 
-class _Head(msgspec.Struct, frozen=True):
-    edition: places.Edition
-
-
-async def _projections(bus: Bus, last: int) -> list[ProjectionLag]:
-    """Where each projection stands, its newest version; of one in parts the part that is furthest behind."""
-    found: dict[str, places.Edition] = {}
-    for entry in await kv.entries(bus, subjects.KV_POSITIONS):
-        name, _, version = entry.key.rpartition(".v")
-        if entry.value is None or not version.isdecimal():
-            continue
-        edition = msgspec.json.decode(entry.value, type=_Head).edition
-        if name not in found or found[name].version <= edition.version:
-            found[name] = edition
-    shown: list[ProjectionLag] = []
-    for name, edition in sorted(found.items()):
-        place = await places.read_place(bus, name, edition) or places.Place(edition=edition)
-        behind = max(0, last - place.position)
-        told: ProjectionLag = {
-            "name": name,
-            "version": edition.version,
-            "position": place.position,
-            "behind": behind,
-            "frozen": len(place.frozen),
-        }
-        shown.append(told)
-    return shown
+def _projection(lag: places.Lag) -> ProjectionLag:
+    return {
+        "name": lag.name,
+        "version": lag.version,
+        "position": lag.position,
+        "behind": lag.behind,
+        "frozen": len(lag.frozen),
+    }
 
 
 def _worker(worker: Worker) -> WorkerShown:

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from trunkline_bus import mirror, topology
+from trunkline_bus import direct, mirror, topology
 from trunkline_bus.connection import Bus
 from trunkline_bus.parts import WHOLE, Part, cut
-from trunkline_bus.places import Place, joined, read_place
+from trunkline_bus.places import Place, joined, lags, read_place
 from trunkline_bus.reader import read
 from trunkline_bus.views import Edition
 from trunkline_fold.state import VERSION
@@ -134,6 +134,61 @@ async def test_another_cut_goes_on_where_the_last_one_stood(bus: Bus) -> None:
         assert stands.position > begin, "each takes up what the one before had"
         begin = stands.position
     await assert_replay_equals_live(bus)
+
+
+async def test_a_part_without_news_is_not_behind_and_its_place_goes_on(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who begins at the projection's place (a gateway) need not read what only the other part had."""
+    monkeypatch.setattr("trunkline_bus.projection.OVERLAP", 5)
+    low, high = cut(2)
+    (quiet,), (busy,) = within(low, 1), within(high, 1)
+    await live(bus, quiet, 1)
+    last = await direct.end(bus, subjects.EVENTS)
+    histories = [Histories(bus, part) for part in (low, high)]
+    tasks = [asyncio.create_task(one.run()) for one in histories]
+    try:
+        await eventually(lambda: all(one.ready for one in histories), 30)
+        for turn in range(1, 4):
+            await live(bus, busy, 1, first=turn)
+        await stored(bus)
+
+        async def told() -> list[tuple[str, int, int]]:
+            return [(lag.name, lag.behind, lag.parts) for lag in await lags(bus)]
+
+        async def caught_up() -> bool:
+            return await told() == [("pages", 0, 2), ("sessions", 0, 2)]
+
+        await eventually(caught_up, 30)
+        edition = Edition(version=VERSION, generation=0, log=bus.log_id)
+        stands = await read_place(bus, "sessions", edition)
+        assert stands is not None
+        assert stands.position == last
+        monkeypatch.setattr("trunkline_bus.projection.PASS_S", 0.0)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    histories = [Histories(bus, part) for part in (low, high)]
+    tasks = [asyncio.create_task(one.run()) for one in histories]
+    end = await direct.end(bus, subjects.EVENTS)
+    try:
+
+        async def passed_over() -> bool:
+            stands = await read_place(bus, "sessions", edition)
+            return stands is not None and stands.position == end
+
+        await eventually(passed_over, 30)
+        await live(bus, quiet, 1, first=2)
+        await stored(bus)
+        await eventually(caught_up, 30)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    await assert_replay_equals_live(bus)
+    await live(bus, quiet, 1, first=3)
+    assert {(lag.name, lag.behind) for lag in await lags(bus)} >= {("sessions", 7), ("pages", 7)}
 
 
 async def test_the_part_that_finds_another_log_begins_anew_for_all(bus: Bus) -> None:
