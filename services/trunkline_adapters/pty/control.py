@@ -30,7 +30,7 @@ class Control:
         self._place: list[str] = []
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.stale = False
-        """The window has changed: its place and screen have to be asked for again."""
+        """We have come, or the window has changed: its place and screen have to be asked for."""
 
     @property
     def pane(self) -> str:
@@ -55,7 +55,8 @@ class Control:
                     return [{"type": "output", "at": at, "data": self._decoder.decode(raw)}]
             case b"%exit":
                 return [{"type": "exit", "at": at, "code": None, "reason": rest.decode(errors="replace") or None}]
-            case b"%layout-change":
+            case b"%layout-change" | b"%session-changed":
+                # The latter tells that we are attached: before it a screen may be given, and what follows is not.
                 self.stale = True
             case _ if not kind.startswith(b"%"):
                 return None

@@ -104,7 +104,6 @@ class TmuxLink:
         """We have let go: that our client ends means nothing."""
 
     async def heard(self) -> AsyncIterator[Heard]:
-        self._look()
         async for line in self.process.lines():
             decoded = decode_line(line)
             messages = self._control.feed(line, round(asyncio.get_running_loop().time() - self._begin, 4))

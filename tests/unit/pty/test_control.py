@@ -62,6 +62,16 @@ def test_a_screen_that_was_asked_for_comes_with_its_size_and_cursor() -> None:
     assert (screen.text, screen.cursor) == ("red\n%output %3 no output"[:24], (2, 1))
 
 
+def test_nothing_is_asked_before_the_client_is_attached() -> None:
+    """Commands that come before have their answer before, and what is printed between the two is told to nobody."""
+    control = Control()
+    for line in (b"%begin 1 1 0", b"%end 1 1 0"):
+        control.feed(line, 0.0)
+        assert not control.stale
+    control.feed(b"%session-changed $0 agent", 0.0)
+    assert control.stale
+
+
 def test_output_is_unescaped_over_pieces_and_of_our_pane_alone() -> None:
     control = placed()
     first = control.feed(b"%output %0 a\\134b\\033[1m\\303", 1.0)
