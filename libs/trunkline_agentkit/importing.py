@@ -11,7 +11,7 @@ Events have no `origin`: that counts what an agent said to its owner. Every one 
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
@@ -20,10 +20,11 @@ import msgspec
 
 from trunkline_agentkit.history import HistoryFile, KeepsHistories, Line, Reading, Summary, context, millis, summarise
 from trunkline_agentkit.place import Place, Record
-from trunkline_bus import kv, mirror
+from trunkline_bus import direct, kv, mirror
 from trunkline_bus.connection import Bus
 from trunkline_bus.reader import read_session
 from trunkline_bus.stored import Stored
+from trunkline_bus.tasks import together
 from trunkline_bus.views import decode_document
 from trunkline_bus.writer import SessionWriter
 from trunkline_fold.state import decode_state
@@ -114,6 +115,18 @@ async def known_natives(bus: Bus) -> dict[str, str]:
         for native in state.aliases:
             found[native] = state.session
     return found
+
+
+async def imported_natives(bus: Bus, found: Iterable[tuple[str, Summary]]) -> dict[str, str]:
+    """Those of the histories `found`, each with its adapter, that the log has as imports: no projector has to have seen it."""
+    sessions = {session_of(name, summary): summary.native for name, summary in found}
+    facts = (direct.last(bus, bus.layout.of(one), subjects.event(one, "agent.fact")) for one in sessions)
+    lasts = await together(facts)
+    return {
+        native: session
+        for (session, native), last in zip(sessions.items(), lasts, strict=True)
+        if last is not None and last.type != SessionErased.TYPE
+    }
 
 
 def _is_complete(session: str, stored: list[Stored]) -> bool:

@@ -58,18 +58,18 @@ def import_history(
 
 
 async def _list(agent: str | None, cwd: Path | None, as_json: bool, home: Path | None) -> int:
-    from trunkline_agentkit.importing import known_natives
+    from trunkline_agentkit.importing import imported_natives, known_natives
     from trunkline_cli.logbook import open_log
     from trunkline_cli.output import ndjson
 
-    async with open_log(home, user=WORKER) as bus:
-        known = await known_natives(bus)
     found: list[tuple[str, Summary]] = []
     async with _keeping(agent) as files:
         for name, adapter, file in files:
             summary = await _summary(adapter, file)
             if summary is not None and summary.turns and _is_in(summary, cwd):
                 found.append((name, summary))
+    async with open_log(home, user=WORKER) as bus:
+        known = await imported_natives(bus, found) | await known_natives(bus)
     found.sort(key=lambda one: (one[1].cwd or "", one[1].ended))
     if as_json:
         for name, summary in found:
