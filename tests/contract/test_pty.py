@@ -60,7 +60,8 @@ class TestPtyInTmux(TestPty):
     def _nothing_is_left(self) -> Iterator[None]:
         self.temporary = Path(tempfile.mkdtemp(prefix="tl-"))  # short, for tmux's socket
         yield
-        left = [line for line in map(_line, psutil.process_iter()) if str(self.temporary) in " ".join(line)]
+        mine = [process for process in psutil.process_iter() if str(self.temporary) in _line(process)]
+        _, left = psutil.wait_procs(mine, timeout=5)  # what has its signal needs a moment
         shutil.rmtree(self.temporary)
         assert left == []
 
@@ -70,8 +71,8 @@ class TestPtyInTmux(TestPty):
         return super().start(adapter, tmp_path, behaviour, temporary=self.temporary, **fields)
 
 
-def _line(process: psutil.Process) -> list[str]:
+def _line(process: psutil.Process) -> str:
     try:
-        return process.cmdline()
+        return " ".join(process.cmdline())
     except psutil.Error:
-        return []
+        return ""

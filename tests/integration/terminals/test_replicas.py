@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.integration.terminals.looking import Looking
 
+from trunkline_testkit import eventually
 from trunkline_testkit.chaos.stage import Part, Stage
 from trunkline_testkit.nats import NatsServer
 from trunkline_testkit.product import Client
@@ -59,7 +60,7 @@ async def test_who_types_through_one_gateway_is_seen_and_relieved_through_the_ot
             await one.type("echo no\r")
             await other.type("echo seco'n'd\r")
             await one.shows("second")
-            assert one.screen.text == other.screen.text
+            await eventually(lambda: one.screen.text == other.screen.text)
             # The first gateway dies: its viewers are gone, the second one's go on.
             first.kill()
             await one.until(lambda: one.said[-1]["type"] == "closed")
