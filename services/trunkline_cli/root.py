@@ -14,52 +14,67 @@ EXIT_ERROR: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
 
-COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "up": ("up:up", "Start Trunkline on this machine: nats-server, services, gateway."),
-    "daemon": ("daemon:daemon", "Run Trunkline in the background: start, stop, status, logs, install."),
-    "run": ("run:run", "Start a session with an agent and talk to it."),
-    "attach": ("attach:attach", "Watch and steer a session, from any terminal."),
-    "terminal": ("terminal:terminal", "Sit down at the terminal of a session, live."),
-    "acp": ("acp:acp", "Be an agent for editors: Zed, JetBrains, Neovim (Agent Client Protocol)."),
-    "ls": ("ls:ls", "List sessions."),
-    "send": ("send:send", "Send a prompt to a session."),
-    "interrupt": ("control:interrupt", "Interrupt a session's turn."),
-    "hand-over": ("hand_over:hand_over", "Go on in the agent's own terminal, or take the session back."),
-    "close": ("control:close", "Close a session; its agent ends, its log stays."),
-    "teams": ("teams:teams", "Teams of agents: members, boards, asks, and asking a lead to end one."),
-    "asks": ("asks:asks", "List what agents want decided."),
-    "approve": ("asks:approve", "Allow what an agent asks for."),
-    "deny": ("asks:deny", "Deny what an agent asks for."),
-    "policy": ("policy:policy", "Show, check and try the rules that decide asks."),
-    "answer": ("asks:answer", "Answer an agent's questions."),
-    "events": ("events:events", "Print the events of a session, or of all."),
-    "blob": ("blob:blob", "Print a large value that stands in an event as a reference."),
-    "replay": ("replay:replay", "Show a session's state as of any moment."),
-    "verify": ("verify:verify", "Check the log's invariants."),
-    "agents": ("agents:agents", "List the agents that are installed here."),
-    "hooks": ("hooks:hooks", "Hear of what agents do that run without Trunkline."),
-    "import": ("history:import_history", "Import sessions that agents ran without Trunkline."),
-    "translate": ("translate:translate", "Translate a recording of an agent into events."),
-    "topology": ("topology:topology", "Plan, create and update the streams on a NATS server."),
-    "leaf": ("leaf:leaf", "Mirror this log's events at a hub, by a connection outwards."),
-    "backup": ("backup:backup", "Copy the log's truth into a directory."),
-    "restore": ("backup:restore", "Put a backup into an empty NATS server."),
-    "retention": ("retention:retention", "Write sessions closed long ago to files, and erase them."),
-    "erase": ("erase:erase", "Erase the content of a session for good."),
-    "auth": ("auth:auth", "Make the NATS users of the services, for a server of your own."),
-    "doctor": ("doctor:doctor", "Check this machine and say what to do."),
-    "sign-in": ("token:sign_in", "Print a link that signs a browser in."),
-    "token": ("token:token", "Make, list and revoke tokens."),
-    "extension": ("extension:extension", "Let extensions in, list them, put them out."),
-    "pair": ("pair:pair", "Let a device come from anywhere, or be one, by a link and a code."),
-    "relay": (
-        "relay:relay",
-        "Serve the relay by which devices anywhere reach hosts, or see how this host is connected to one.",
-    ),
-    "hosts": ("hosts:hosts", "List and forget the hosts that this device is paired with."),
-    "devices": ("devices:devices", "List, rename and revoke what people signed in with or paired."),
+SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Start": {
+        "up": ("up:up", "Start Trunkline on this machine: nats-server, services, gateway."),
+        "daemon": ("daemon:daemon", "Run Trunkline in the background: start, stop, status, logs, install."),
+        "agents": ("agents:agents", "List the agents that are installed here."),
+        "doctor": ("doctor:doctor", "Check this machine and say what to do."),
+    },
+    "Sessions": {
+        "run": ("run:run", "Start a session with an agent and talk to it."),
+        "attach": ("attach:attach", "Watch and steer a session, from any terminal."),
+        "terminal": ("terminal:terminal", "Sit down at the terminal of a session, live."),
+        "acp": ("acp:acp", "Be an agent for editors: Zed, JetBrains, Neovim (Agent Client Protocol)."),
+        "ls": ("ls:ls", "List sessions."),
+        "send": ("send:send", "Send a prompt to a session."),
+        "interrupt": ("control:interrupt", "Interrupt a session's turn."),
+        "hand-over": ("hand_over:hand_over", "Go on in the agent's own terminal, or take the session back."),
+        "close": ("control:close", "Close a session; its agent ends, its log stays."),
+        "teams": ("teams:teams", "Teams of agents: members, boards, asks, and asking a lead to end one."),
+        "overview": ("overview:overview", "Show everything at a glance: sessions, asks, spend, lag, workers."),
+    },
+    "Decisions": {
+        "asks": ("asks:asks", "List what agents want decided."),
+        "approve": ("asks:approve", "Allow what an agent asks for."),
+        "deny": ("asks:deny", "Deny what an agent asks for."),
+        "answer": ("asks:answer", "Answer an agent's questions."),
+        "policy": ("policy:policy", "Show, check and try the rules that decide asks."),
+    },
+    "The log": {
+        "events": ("events:events", "Print the events of a session, or of all."),
+        "replay": ("replay:replay", "Show a session's state as of any moment."),
+        "verify": ("verify:verify", "Check the log's invariants."),
+        "blob": ("blob:blob", "Print a large value that stands in an event as a reference."),
+        "import": ("history:import_history", "Import sessions that agents ran without Trunkline."),
+        "hooks": ("hooks:hooks", "Hear of what agents do that run without Trunkline."),
+        "translate": ("translate:translate", "Translate a recording of an agent into events."),
+    },
+    "Access, from here and anywhere": {
+        "sign-in": ("token:sign_in", "Print a link that signs a browser in."),
+        "token": ("token:token", "Make, list and revoke tokens."),
+        "devices": ("devices:devices", "List, rename and revoke what people signed in with or paired."),
+        "extension": ("extension:extension", "Let extensions in, list them, put them out."),
+        "pair": ("pair:pair", "Let a device come from anywhere, or be one, by a link and a code."),
+        "hosts": ("hosts:hosts", "List and forget the hosts that this device is paired with."),
+        "relay": (
+            "relay:relay",
+            "Serve the relay by which devices anywhere reach hosts, or see how this host is connected to one.",
+        ),
+    },
+    "Operation": {
+        "topology": ("topology:topology", "Plan, create and update the streams on a NATS server."),
+        "leaf": ("leaf:leaf", "Mirror this log's events at a hub, by a connection outwards."),
+        "backup": ("backup:backup", "Copy the log's truth into a directory."),
+        "restore": ("backup:restore", "Put a backup into an empty NATS server."),
+        "retention": ("retention:retention", "Write sessions closed long ago to files, and erase them."),
+        "erase": ("erase:erase", "Erase the content of a session for good."),
+        "auth": ("auth:auth", "Make the NATS users of the services, for a server of your own."),
+    },
 }
-"""Name -> (module and function below `trunkline_cli.commands`, one line for the overview)."""
+"""Commands as the overview has them: name -> (module and function below `trunkline_cli.commands`, one line)."""
+
+COMMANDS: Final = {name: command for section in SECTIONS.values() for name, command in section.items()}
 
 EXAMPLES: Final = """\b
 Examples:
@@ -97,20 +112,29 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, line) for name, (_, line) in section.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see `trunkline --help`"
+            hints = self._near(ctx, name)
+            hint = f"did you mean {' or '.join(map(repr, hints))}?" if hints else "see `trunkline --help`"
             raise click.UsageError(f"there is no command {name!r}: {hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def _near(self, ctx: click.Context, name: str) -> list[str]:
+        """Commands of about this name, or groups that have one of it."""
+        import difflib
+
+        near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.75)
+        if near:
+            return near
+        groups = ((group, self.get_command(ctx, group)) for group in COMMANDS)
+        return [f"{group} {name}" for group, one in groups if isinstance(one, click.Group) and name in one.commands]
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -20,6 +20,9 @@ Examples:
 Exit code 1 if something must be mended; warnings alone are 0.
 """
 
+WIDTH: Final = 28
+"""Signs that the longest name of a check has, with few exceptions."""
+
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -58,8 +61,8 @@ async def _doctor(as_json: bool, home: Path | None, *, cluster: bool) -> int:
         if as_json:
             ndjson(finding)
             continue
-        mark, width = click.style(f"{finding.state:<4}", fg=_COLOURS[finding.state]), 30 if cluster else 18
-        click.echo(f"{mark}  {finding.check:<{width}}{finding.found}")
+        mark = click.style(f"{finding.state:<4}", fg=_COLOURS[finding.state])
+        click.echo(f"{mark}  {finding.check:<{WIDTH}}  {finding.found}")
         if finding.advice:
-            click.echo(f"      {'':<{width}}-> {finding.advice}")
+            click.echo(f"      {'':<{WIDTH}}  -> {finding.advice}")
     return 1 if failed else 0

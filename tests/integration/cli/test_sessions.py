@@ -217,3 +217,24 @@ def test_a_kill_is_obeyed_also_where_the_worker_hangs(up: Up) -> None:
     closed = json.loads(up.ok("events", session, "--type", "session.closed", "--json"))
     assert closed["data"]["reason"] == "enough"
     assert up.ok("run", "demo", "say still here", "--cwd", str(up.home)) == "still here\n"
+
+
+def test_an_overview_is_what_all_sessions_come_to(up: Up) -> None:
+    before = json.loads(up.ok("overview", "--json"))
+    session = new_session(up, "ask make test")
+    eventually_sync(lambda: status(up, session) == "waiting", 20)
+    found = json.loads(up.ok("overview", "--json"))
+    assert found["sessions"]["total"] == before["sessions"]["total"] + 1
+    assert found["asks"]["open"] == before["asks"]["open"] + 1
+    said = up.ok("overview").splitlines()
+    assert said[0].startswith(f"sessions     {found['sessions']['total']}: ")
+    assert f"{found['sessions']['by_status']['waiting']} waiting" in said[0]
+    assert said[1].startswith(
+        f"asks open    {found['asks']['open']} in {found['asks']['sessions']} sessions, the oldest "
+    )
+    assert [line.split(":")[0] for line in said if line.startswith("projection ")] == [
+        f"projection   {name}" for name in ("asks", "pages", "sessions", "teams")
+    ]
+    (demo,) = (one for one in found["spent"]["by_agent"] if one["agent"] == "demo")
+    assert any(line.startswith(f"demo\t{demo['sessions']}\t{demo['turns']}\t") for line in said)
+    up.ok("close", session)

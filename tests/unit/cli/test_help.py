@@ -46,6 +46,10 @@ def test_each_command_has_a_help_text_with_examples(name: str, capsys: pytest.Ca
 def test_a_command_that_is_not_there_is_wrong_usage_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["atach"]) == 2
     assert "there is no command 'atach': did you mean 'attach'?" in capsys.readouterr().err
+    assert run(["status"]) == 2
+    assert "there is no command 'status': did you mean 'daemon status' or " in capsys.readouterr().err
+    assert run(["xyzzy"]) == 2
+    assert "there is no command 'xyzzy': see `trunkline --help`" in capsys.readouterr().err
     assert run([]) == 2
     assert run(["ls", "--nonsense"]) == 2
 
