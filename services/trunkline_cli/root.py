@@ -31,6 +31,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "interrupt": ("control:interrupt", "Interrupt a session's turn."),
         "hand-over": ("hand_over:hand_over", "Go on in the agent's own terminal, or take the session back."),
         "close": ("control:close", "Close a session; its agent ends, its log stays."),
+        "resume": ("control:resume", "Open a closed session again."),
         "teams": ("teams:teams", "Teams of agents: members, boards, asks, and asking a lead to end one."),
         "overview": ("overview:overview", "Show everything at a glance: sessions, asks, spend, lag, workers."),
     },
@@ -49,6 +50,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "import": ("history:import_history", "Import sessions that agents ran without Trunkline."),
         "hooks": ("hooks:hooks", "Hear of what agents do that run without Trunkline."),
         "translate": ("translate:translate", "Translate a recording of an agent into events."),
+        "call": ("call:call", "Call any method of the gateway."),
     },
     "Access, from here and anywhere": {
         "sign-in": ("token:sign_in", "Print a link that signs a browser in."),

@@ -1,4 +1,4 @@
-"""`trunkline interrupt` and `trunkline close`."""
+"""`trunkline interrupt`, `close` and `resume`."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,14 @@ Examples:
   trunkline close 0199f3 --reason "done for today"
   trunkline close 0199f3 --kill    at once, also where its worker hangs
 
-Its log stays: `trunkline attach`, `events` and `replay` still show it.
+Its log stays: `trunkline attach`, `events` and `replay` still show it, `trunkline resume` opens it again.
+"""
+RESUME_EPILOG = """\b
+Examples:
+  trunkline resume 0199f3
+  trunkline ls --all               closed sessions too
+
+An imported session is opened like any other that is closed. One that is idle needs no resume: `trunkline send` wakes it.
 """
 
 
@@ -47,6 +54,17 @@ def close(session: str, reason: str | None, kill: bool, as_json: bool, home: Pat
         args = {"reason": reason} if reason is not None else {}
         return finish(_call("session.command", session, as_json, home, "killing", {"verb": "kill", "args": args}))
     return finish(_call("session.close", session, as_json, home, "closing", {"reason": reason}))
+
+
+@click.command(epilog=RESUME_EPILOG)
+@click.argument("session")
+@click.option("--json", "as_json", is_flag=True, help="Print the gateway's answer as JSON.")
+@click.option("--home", type=click.Path(path_type=Path), help="State directory of the instance.")
+def resume(session: str, as_json: bool, home: Path | None) -> int:
+    """Open SESSION again after it was closed: its agent takes up what was said."""
+    from trunkline_cli.context import finish
+
+    return finish(_call("session.command", session, as_json, home, "resuming", {"verb": "resume"}))
 
 
 async def _call(

@@ -313,7 +313,8 @@ async def _open_session(gateway: Gateway, session: str, verb: str, id: str | Non
     state = gateway.directory.states.get(session) or await gateway.directory.session(session)
     if state.closed is not None and verb != "resume" and not _is_repeated(gateway, id):
         raise TrunklineError(
-            "session_closed", f"the session is closed ({state.closed.reason}); the command `resume` reopens it"
+            "session_closed",
+            f"the session is closed ({state.closed.reason}); the command `resume` reopens it (`trunkline resume`)",
         )
     return state
 

@@ -281,7 +281,8 @@ async def _awake(gateway: Gateway, caller: Caller, state: SessionState) -> Termi
     """Has the owner start the program; a session that was let go gets an owner first."""
     if state.closed is not None:
         raise TrunklineError(
-            "session_closed", f"the session is closed ({state.closed.reason}); the command `resume` reopens it"
+            "session_closed",
+            f"the session is closed ({state.closed.reason}); the command `resume` reopens it (`trunkline resume`)",
         )
     loop = asyncio.get_running_loop()
     until, woken = loop.time() + _WAKE_S, False

@@ -238,3 +238,23 @@ def test_an_overview_is_what_all_sessions_come_to(up: Up) -> None:
     (demo,) = (one for one in found["spent"]["by_agent"] if one["agent"] == "demo")
     assert any(line.startswith(f"demo\t{demo['sessions']}\t{demo['turns']}\t") for line in said)
     up.ok("close", session)
+
+
+def test_a_closed_session_is_opened_again_and_any_method_called(up: Up) -> None:
+    session = new_session(up, "say once")
+    up.ok("close", session)
+    eventually_sync(lambda: status(up, session) == "closed", 20)
+    refused = up.cli("send", session, "say more")
+    assert (refused.returncode, "session_closed" in refused.stderr, "trunkline resume" in refused.stderr) == (
+        1,
+        True,
+        True,
+    )
+    assert up.ok("resume", session) == f"resuming {session}\n"
+    eventually_sync(lambda: status(up, session) == "idle", 20)
+    renamed = json.loads(up.ok("call", "session.rename", f"session={session[:14]}", "title=42 is a text", "wait=true"))
+    assert renamed["outcome"] == "finished"
+    assert json.loads(up.ok("replay", session, "--json"))["title"] == "42 is a text"
+    assert up.cli("call", "session.rename", "title").returncode == 2
+    assert up.cli("call", "nope").stderr.startswith("error: unknown_method: there is no method 'nope'")
+    up.ok("close", session)
