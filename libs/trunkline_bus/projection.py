@@ -46,6 +46,9 @@ MAX_CELLS: Final = 20_000
 PASS_S: Final = 30.0
 """Seconds between two looks whether the log has gone on without anything for this projection."""
 
+SYNCED_S: Final = 180.0
+"""Seconds after which a write to a bucket is surely on the disk: a server of one replica syncs every two minutes."""
+
 _RECENT_S: Final = 10.0
 _RETRY: Final = ("log_unavailable", "log_unwritable", "log_full")
 
@@ -230,7 +233,7 @@ class Projection(Generic[S]):
 
     async def _store(self) -> None:
         clock = asyncio.get_running_loop()
-        cold, passing = clock.time() + COLD_S, clock.time() + PASS_S
+        cold, passing = clock.time() + COLD_S, clock.time() + SYNCED_S
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(cold):
@@ -248,7 +251,12 @@ class Projection(Generic[S]):
                     await self._write_some(self._cells.hot)
 
     async def _pass_over(self) -> None:
-        """Go on over what only other parts or projections read: whoever begins here would have to read it."""
+        """Go on over what only other parts or projections read: whoever begins here would have to read it.
+
+        Not right behind a write: should the server lose it, what it came from has to be read again.
+        """
+        if self._recent and asyncio.get_running_loop().time() - self._recent[-1][0] < SYNCED_S:
+            return
         end = await direct.end(self._bus, self._stream)
         if end < self._applied + OVERLAP:
             return

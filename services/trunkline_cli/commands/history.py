@@ -28,7 +28,7 @@ Examples:
   trunkline import claude --all --cwd .     all of this directory
   trunkline import --json | jq 'select(.session == null) | .id'
 
-An imported session is closed, and otherwise like any other: `trunkline ls --all` lists it, `resume` reopens it with the
+An imported session is closed, and otherwise like any other: `trunkline ls --all` lists it, `trunkline resume` reopens it with the
 agent's own memory of it. Importing again changes nothing, and goes on where an import was cut off. Lines that can't be
 read are named and left out. End an agent before you import the session that it runs: what it writes later is not followed.
 """

@@ -165,6 +165,7 @@ async def test_a_part_without_news_is_not_behind_and_its_place_goes_on(
         assert stands is not None
         assert stands.position == last
         monkeypatch.setattr("trunkline_bus.projection.PASS_S", 0.0)
+        monkeypatch.setattr("trunkline_bus.projection.SYNCED_S", 0.0)
     finally:
         for task in tasks:
             task.cancel()
