@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import ctypes
 import fcntl
-import hashlib
 import json
 import logging
 import os
@@ -22,7 +21,7 @@ from typing import Final, Self
 import msgspec
 from msgspec.structs import replace
 
-from trunkline_bus import leaf
+from trunkline_bus import leaf, store
 from trunkline_bus.leaf import Leaf
 from trunkline_wire import TrunklineError
 
@@ -32,14 +31,9 @@ DEFAULT_PORT: Final = 30085
 MAX_PAYLOAD: Final = 1024 * 1024
 START_WITHIN_S: Final = 30.0
 """Long enough to recover a large store after a kill."""
-STORE_KEY: Final = "TRUNKLINE_STORE_KEY"
-"""The variable that the server's configuration takes the key of its store from."""
-LEAST_KEY: Final = 32
 _TRIES: Final = 20
 _PR_SET_PDEATHSIG: Final = 1
 _PORT_TAKEN: Final = "address already in use"
-_LEAST_STORE: Final = 64 * 1024 * 1024
-_LEAST_FREE: Final = 4 * 1024 * 1024
 _BROKEN: Final = re.compile(rb"critical write error", re.IGNORECASE)
 """What the server says once when a write fails. From then on that stream takes nothing until the server starts anew."""
 
@@ -203,7 +197,7 @@ class EmbeddedServer:
         if not self.running or known is None or self._process is None:
             return
         config = _config(self.settings, port=known.port, name=known.name, limit=self._limit)
-        _replace(self.settings.directory / "server.conf", config.encode())
+        store.replace(self.settings.directory / "server.conf", config.encode())
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGHUP)
 
@@ -274,19 +268,19 @@ class EmbeddedServer:
             return None
 
     def _remember(self, ports: _Ports) -> None:
-        _replace(self.settings.directory / "ports", msgspec.json.encode(ports))
+        store.replace(self.settings.directory / "ports", msgspec.json.encode(ports))
 
     async def _launch(self, port: int, name: str) -> bool:
         """Start on `port`; False where somebody else was quicker to take it."""
         config = self.settings.directory / "server.conf"
-        self._limit = self.settings.max_file_store or store_limit(self.store)
-        _replace(config, _config(self.settings, port=port, name=name, limit=self._limit).encode())
+        self._limit = self.settings.max_file_store or store.store_limit(self.store)
+        store.replace(config, _config(self.settings, port=port, name=name, limit=self._limit).encode())
         assert self._lock is not None
         self.log_path.touch(0o600)
         begin = self._looked = self.log_path.stat().st_size
         self._broken = False
-        key = _store_key(self.settings.store_key)
-        _same_key(self.settings.directory / "store-key", key.get(STORE_KEY))
+        key = store.store_key(self.settings.store_key)
+        store.check_key(self.settings.directory / "store-key", key.get(store.STORE_KEY))
         environment = {**os.environ, **key, **(leaf.environment(self.settings.leaf) if self.settings.leaf else {})}
         with self.log_path.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
@@ -339,45 +333,6 @@ def binary() -> Path:
     return Path(found)
 
 
-def store_limit(store: Path) -> int:
-    """Bytes that the store may have so that 10 % of its disk stay free of it."""
-    usage = shutil.disk_usage(store)
-    held = sum(entry.stat().st_blocks * 512 for entry in store.rglob("*") if entry.is_file())
-    return max(held + usage.free - usage.total // 10, held, _LEAST_STORE)
-
-
-def is_full(store: Path) -> bool:
-    """Whether the disk of `store` has no room for a message and what the server writes beside it; False without a store."""
-    try:
-        return shutil.disk_usage(store).free < _LEAST_FREE
-    except OSError:
-        return False
-
-
-def takes_writes(store: Path, size: int = 4 * _LEAST_FREE) -> bool:
-    """Whether `size` bytes can be written to the disk of `store`, by doing so. Blocking."""
-    path = store / ".probe"
-    try:
-        with path.open("wb") as file:
-            file.write(bytes(size))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        return False
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-    return True
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Private to its user; the old content stays whole where there is no room for the new one."""
-    fresh = path.with_suffix(".new")
-    fresh.touch(0o600)
-    fresh.write_bytes(content)
-    fresh.replace(path)
-
-
 def _config(settings: ServerSettings, *, port: int, name: str, limit: int) -> str:
     lines = [
         f"server_name: {json.dumps(name)}",
@@ -390,7 +345,7 @@ def _config(settings: ServerSettings, *, port: int, name: str, limit: int) -> st
         f"  max_memory_store: {256 * 1024 * 1024}",
         f"  sync_interval: {json.dumps(settings.sync_interval)}",
         # The key itself stands in the server's environment alone.
-        *(("  cipher: chachapoly", f"  key: ${STORE_KEY}") if settings.store_key is not None else ()),
+        *(("  cipher: chachapoly", f"  key: ${store.STORE_KEY}") if settings.store_key is not None else ()),
         # Or the hub's own streams and ours would be taken for one system.
         *((f"  domain: {json.dumps(settings.leaf.name)}",) if settings.leaf is not None else ()),
         "}",
@@ -401,40 +356,6 @@ def _config(settings: ServerSettings, *, port: int, name: str, limit: int) -> st
     if settings.authorization:
         lines.append(settings.authorization)
     return "\n".join(lines) + "\n"
-
-
-def _store_key(file: Path | None) -> dict[str, str]:
-    """The variable with the key. Raises TrunklineError `bad_settings` for a file that others can read, or that is no key."""
-    if file is None:
-        return {}
-    try:
-        key, mode = file.read_text().strip(), file.stat().st_mode
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrunklineError("bad_settings", f"the key of the store can't be read: {error}") from error
-    if mode & 0o077:
-        raise TrunklineError("bad_settings", f"{str(file)!r} can be read by others: chmod 600 it")
-    if len(key) < LEAST_KEY:
-        raise TrunklineError(
-            "bad_settings", f"{str(file)!r} has {len(key)} characters: a key of the store has {LEAST_KEY} or more"
-        )
-    if '"' in key or "\\" in key:
-        raise TrunklineError(
-            "bad_settings", f"{str(file)!r} holds quotation marks or backslashes, which the server can't take"
-        )
-    # The server reads the variable as a value of its configuration.
-    return {STORE_KEY: f'"{key}"'}
-
-
-def _same_key(note: Path, key: str | None) -> None:
-    """Raises `bad_settings` unless the store is encrypted with `key`: streams made anew under another would end the old ones."""
-    known = note.read_text() if note.exists() else None
-    digest = hashlib.sha256(f"trunkline store {key}".encode()).hexdigest() if key is not None else None
-    if known is not None and known != digest:
-        raise TrunklineError(
-            "bad_settings", "the store is encrypted with another key: set store_key to the file with that one"
-        )
-    if digest is not None and known is None:
-        _replace(note, digest.encode())
 
 
 def _is_free(host: str, port: int) -> bool:

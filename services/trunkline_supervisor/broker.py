@@ -12,7 +12,8 @@ from trunkline_bus import guests, topology
 from trunkline_bus.connection import Bus, BusSettings
 from trunkline_bus.credentials import ACCOUNT, Grants, Tenant, accounts_block, accounts_of, ensure_keys, public_key
 from trunkline_bus.leaf import Leaf, with_leaf
-from trunkline_bus.server import EmbeddedServer, ServerSettings, is_full, takes_writes
+from trunkline_bus.server import EmbeddedServer, ServerSettings
+from trunkline_bus.store import is_full, takes_writes
 from trunkline_supervisor.backoff import Restarts
 from trunkline_wire import TrunklineError
 

@@ -15,7 +15,8 @@ import pytest
 
 from trunkline_bus import topology
 from trunkline_bus.connection import Bus, BusSettings
-from trunkline_bus.server import EmbeddedServer, ServerSettings, is_full, store_limit, takes_writes
+from trunkline_bus.server import EmbeddedServer, ServerSettings
+from trunkline_bus.store import is_full, store_limit, takes_writes
 from trunkline_testkit import eventually
 from trunkline_testkit.nats import NatsServer
 from trunkline_testkit.ports import free_port
