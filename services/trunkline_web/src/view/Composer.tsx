@@ -35,7 +35,9 @@ export function Composer(props: { state: SessionState; writing: boolean }) {
 
   const able = () => props.state.capabilities ?? {};
   const running = () => props.writing || (props.state.turn !== null && props.state.turn !== undefined);
-  const choices = createMemo(() => matching(text(), able().slash_commands ? props.state.commands : []));
+  /** The text whose completions are not wanted. */
+  const [dismissed, setDismissed] = createSignal("");
+  const choices = createMemo(() => (text() === dismissed() ? [] : matching(text(), able().slash_commands ? props.state.commands : [])));
 
   async function send(): Promise<void> {
     const words = text().trim();
@@ -87,6 +89,11 @@ export function Composer(props: { state: SessionState; writing: boolean }) {
         event.preventDefault();
         return;
       }
+      if (event.key === "Escape") {
+        setDismissed(text());
+        event.preventDefault();
+        return;
+      }
     }
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !touch) {
       event.preventDefault();
@@ -110,7 +117,7 @@ export function Composer(props: { state: SessionState; writing: boolean }) {
   }
 
   const onEscape = (event: KeyboardEvent) => {
-    if (event.key === "Escape" && running() && !event.defaultPrevented) interrupt();
+    if (event.key === "Escape" && running() && isForAgent(event)) interrupt();
   };
   addEventListener("keydown", onEscape);
   onCleanup(() => removeEventListener("keydown", onEscape));
@@ -252,6 +259,10 @@ export function Composer(props: { state: SessionState; writing: boolean }) {
     </Show>
   );
 }
+
+/** Whether a key is meant for the agent: a dialog that is open, or a field that is written in elsewhere, has it first. */
+const isForAgent = (event: KeyboardEvent): boolean =>
+  !event.defaultPrevented && !event.repeat && document.querySelector("dialog[open]") === null && !(event.target as Element).closest?.("input, select");
 
 const thumbnailOf = (block: Block): string | undefined =>
   block.type === "image" && typeof block.data === "string" ? `data:${block.media_type};base64,${block.data}` : undefined;
