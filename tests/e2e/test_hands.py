@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 from tests.e2e.browser import ABSENT, MISSING, chromium, screen
+from tests.e2e.screens import begin
 
 from trunkline_testkit.product import Product, running
 
@@ -44,3 +45,41 @@ async def test_escape_interrupts_the_agent_only_where_nothing_else_is_open(
     await page.get_by_label("Message to the agent").press("Escape")
     await expect(page.locator(".turn")).to_contain_text("interrupted")
     assert ann.wrong == []
+
+
+async def test_a_decision_made_elsewhere_puts_no_other_ask_under_ones_keys(
+    product: Product, browser: Browser, tmp_path: Path
+) -> None:
+    async with await product.client() as client:
+        made: list[str] = []
+        asks: list[str] = []
+        for name in ("first", "second", "third"):
+            made.append(await begin(client, tmp_path / name, name, f"ask {name}"))
+            asks.append((await client.wait("permission.requested", session=made[-1]))["data"]["ask"])
+        ann = await screen(browser, product)
+        page = ann.page
+        await ann.open("/asks")
+        cards = page.locator(".ask")
+        await expect(cards).to_have_count(3)
+        await cards.first.focus()
+        await client.call("ask.answer", session=made[0], ask=asks[0], behaviour="deny")
+        await expect(cards).to_have_count(2)
+        await page.keyboard.press("a")
+        # one's own decision leads on to the next, and a key that is held down decides nothing more
+        await cards.first.focus()
+        await page.keyboard.down("a")
+        await page.keyboard.down("a")
+        await expect(cards).to_have_count(1)
+        await expect(cards.first).to_be_focused()
+        await expect(cards).to_contain_text("third")
+        # words that are being written stay where they are written
+        await page.keyboard.up("a")
+        await page.keyboard.press("d")
+        await expect(page.get_by_label("What the agent is told")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await expect(cards.first).to_be_focused()
+        decided = {
+            one["ask"]: one["decision"]["behaviour"]
+            for one in (await client.call("ask.list", status="decided"))["asks"]
+        }
+    assert decided == {asks[0]: "deny", asks[1]: "allow"}

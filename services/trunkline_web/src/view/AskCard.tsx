@@ -4,37 +4,48 @@ import { TrunklineError } from "trunkline-client";
 import { allow, choose, deny, further, type Answer } from "../model/answers";
 import { unturned, visible } from "../model/format";
 import { changesOf, commandOf, pathOf, rulesBy } from "../model/tools";
-import { decide, hello, may } from "../store/world";
+import { decide, hello, may, say } from "../store/world";
 import { Diff } from "./Diff";
 import { Icon } from "./Icon";
 import { Long, Markdown } from "./Markdown";
 import { Questions } from "./Questions";
 import { Whole } from "./Whole";
 
+const LATE = new Set(["already_decided", "withdrawn", "expired"]);
+
 /** An ask that waits: what is asked, with all that a decision needs to know, and the decision. */
-export function AskCard(props: { record: AskRecord; state?: SessionState; link?: boolean }) {
+export function AskCard(props: { record: AskRecord; state?: SessionState; link?: boolean; answers?(): void }) {
   const asked = (): Requested => props.record.requested;
   const heading = createUniqueId();
   const [busy, setBusy] = createSignal(false);
   const [error, setError] = createSignal("");
   const [panel, setPanel] = createSignal<"" | "deny" | "edit">("");
+  let card: HTMLElement | undefined;
 
   async function answer(given: Answer): Promise<void> {
     setBusy(true);
     setError("");
+    props.answers?.();
     try {
       await decide(props.record, given);
     } catch (problem) {
-      const late = problem instanceof TrunklineError && ["already_decided", "withdrawn", "expired"].includes(problem.code);
-      setError(`${late ? "Too late: " : ""}${problem instanceof Error ? problem.message : String(problem)}`);
+      // the card of an ask that has ended is gone, and its words with it
+      if (problem instanceof TrunklineError && LATE.has(problem.code)) say(`Too late: ${problem.message}`);
+      else setError(problem instanceof Error ? problem.message : String(problem));
     } finally {
       setBusy(false);
     }
   }
 
   function onKey(event: KeyboardEvent): void {
+    if (event.key === "Escape" && panel() !== "") {
+      setPanel("");
+      card?.focus();
+      event.preventDefault();
+      return;
+    }
     const typing = (event.target as Element).matches("input, textarea, select");
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || !mayDecide() || busy()) return;
+    if (typing || event.repeat || event.ctrlKey || event.metaKey || event.altKey || !mayDecide() || busy()) return;
     if (props.record.kind === "question") return;
     if (event.key === "a") void answer(allow(asked()));
     else if (event.key === "d") setPanel("deny");
@@ -52,7 +63,7 @@ export function AskCard(props: { record: AskRecord; state?: SessionState; link?:
   });
 
   return (
-    <article class="ask" aria-labelledby={heading} tabindex="0" onKeyDown={onKey} data-ask={props.record.ask}>
+    <article class="ask" ref={card} aria-labelledby={heading} tabindex="0" onKeyDown={onKey} data-ask={props.record.ask}>
       <header>
         <Icon name={props.record.kind === "question" ? "question" : props.record.kind === "plan" ? "list" : "shield"} />
         <h2 id={heading}>
@@ -210,7 +221,9 @@ function Denial(props: { busy: boolean; deny(words: string): void }) {
           value={words()}
           onInput={(event) => setWords(event.currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key === "Enter" && !event.shiftKey) event.currentTarget.form?.requestSubmit();
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            event.currentTarget.form?.requestSubmit();
           }}
           placeholder="optional"
         />

@@ -1,10 +1,10 @@
-import { createEffect, createSignal, For, Show } from "solid-js";
+import { createSignal, For, Show } from "solid-js";
 import type { AskRecord, Requested } from "../client/protocol";
 import { ago, visible } from "../model/format";
 import { subscribe } from "../store/push";
 import { openAsks, world } from "../store/world";
 import { now } from "./clock";
-import { AskCard } from "./AskCard";
+import { AskList } from "./AskList";
 import { Icon } from "./Icon";
 
 /** All that waits for a decision, the oldest first, and what was decided meanwhile. */
@@ -19,13 +19,6 @@ export function Inbox() {
     setPermission(await Notification.requestPermission());
     await subscribe();
   };
-  let first: HTMLDivElement | undefined;
-  createEffect((before: number) => {
-    const many = openAsks().length;
-    // the one that moves up gets the keyboard, so that a row of asks is a row of keys
-    if (many < before) first?.querySelector<HTMLElement>("article")?.focus();
-    return many;
-  }, 0);
   return (
     <section class="page inbox" aria-labelledby="inbox">
       <header class="head">
@@ -37,11 +30,7 @@ export function Inbox() {
           </button>
         </Show>
       </header>
-      <div ref={first} aria-live="polite">
-        <For each={openAsks()} fallback={<Empty />}>
-          {(ask) => <AskCard record={ask} state={world.sessions[ask.session]} link />}
-        </For>
-      </div>
+      <AskList asks={openAsks()} link live="polite" fallback={<Empty />} />
       <Show when={openAsks().length > 0}>
         <p class="hint keys">
           <kbd>a</kbd> allow <kbd>d</kbd> deny <kbd>e</kbd> edit <kbd>Tab</kbd> next

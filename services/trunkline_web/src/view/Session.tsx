@@ -4,7 +4,7 @@ import { count, money, shortPath, unturned, visible } from "../model/format";
 import { go } from "../route";
 import { watch, type SessionView } from "../store/session";
 import { connection, hello, may, say, world } from "../store/world";
-import { AskCard } from "./AskCard";
+import { AskList } from "./AskList";
 import { Composer } from "./Composer";
 import { Icon } from "./Icon";
 import { engine } from "./Markdown";
@@ -50,9 +50,7 @@ export function Session(props: { id: string; at?: string }) {
       <Transcript view={view()} state={props.at === undefined ? state() : undefined} />
       <Show when={!props.at}>
         <Show when={asks().length > 0}>
-          <div class="asks" aria-live="assertive">
-            <For each={asks()}>{(ask) => <AskCard record={ask} />}</For>
-          </div>
+          <AskList asks={asks()} class="asks" live="assertive" after={write} />
         </Show>
         <Others view={view()} />
         <Show when={state()}>{(known) => <Foot state={known()} writing={writing()} />}</Show>
@@ -60,6 +58,9 @@ export function Session(props: { id: string; at?: string }) {
     </section>
   );
 }
+
+/** The keyboard goes to where one writes; on a touch screen that would open one. */
+const write = (): void => document.querySelector<HTMLElement>(matchMedia("(pointer: coarse)").matches ? ".scroller" : ".write textarea")?.focus();
 
 function Failure(props: { view: SessionView }) {
   return (

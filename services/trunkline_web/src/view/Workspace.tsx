@@ -2,7 +2,7 @@ import { createMemo, For, Show } from "solid-js";
 import { money, visible } from "../model/format";
 import { kindsOf } from "../model/overview";
 import { openAsks, sessions, world } from "../store/world";
-import { AskCard } from "./AskCard";
+import { AskList } from "./AskList";
 import { Icon } from "./Icon";
 import { wordOf } from "./Status";
 
@@ -50,9 +50,7 @@ export function Workspace(props: { id: string }) {
       </ul>
       <Show when={asks().length > 0}>
         <h2>Waiting for you</h2>
-        <div aria-live="polite">
-          <For each={asks()}>{(ask) => <AskCard record={ask} state={world.sessions[ask.session]} link />}</For>
-        </div>
+        <AskList asks={asks()} link live="polite" />
       </Show>
     </section>
   );
