@@ -83,3 +83,24 @@ async def test_a_decision_made_elsewhere_puts_no_other_ask_under_ones_keys(
             for one in (await client.call("ask.list", status="decided"))["asks"]
         }
     assert decided == {asks[0]: "deny", asks[1]: "allow"}
+
+
+async def test_the_keyboard_stays_on_a_line_of_the_list_that_changes_and_moves(
+    product: Product, browser: Browser, tmp_path: Path
+) -> None:
+    async with await product.client() as client:
+        made = [await begin(client, tmp_path / "here", name, "say begun") for name in ("one", "two", "three")]
+        for one in made:
+            await client.wait("turn.completed", session=one)
+        ann = await screen(browser, product)
+        page = ann.page
+        lines = page.locator(".item")
+        await expect(lines).to_have_count(3)
+        oldest = page.locator(f"a.item[href='/session/{made[0]}']")
+        await oldest.focus()
+        for one in (made[1], made[0]):
+            await client.call("session.prompt", session=one, text="say moved up")
+            await expect(lines.first).to_contain_text("moved up")
+            await expect(page.locator(f"a.item[href='/session/{one}']")).to_contain_text("moved up")
+            await expect(oldest).to_be_focused()
+        await expect(lines.first).to_be_focused()

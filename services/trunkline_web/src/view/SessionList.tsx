@@ -4,9 +4,10 @@ import { ago, shortPath, visible } from "../model/format";
 import { entriesOf } from "../model/sessions";
 import { progress, teamPath, type TeamSummary } from "../model/team";
 import { isClosed } from "../client/connection";
-import { bring, moreSessions, say, sessions, world } from "../store/world";
+import { bring, may, moreSessions, say, sessions, world } from "../store/world";
 import { now } from "./clock";
 import { Icon } from "./Icon";
+import { whenLost } from "./keyboard";
 import { Status, toneOf } from "./Status";
 
 interface Group {
@@ -60,6 +61,14 @@ export function SessionList(props: { current?: string; workspace?: string }) {
         fits(state, search()),
     ),
   );
+  const groups = createMemo(() => new Map(groupsOf(shown()).map((group) => [group.workspace, group])));
+  let place: HTMLElement | undefined;
+  // a line that moves up takes the keyboard along
+  whenLost(
+    groups,
+    () => place,
+    (had) => had.focus({ preventScroll: true }),
+  );
   const here = createMemo(() => sessions().filter((one) => props.workspace === undefined || one.workspace === props.workspace));
   const many = (one: Filter) => (TONES[one] ? here().filter((state) => passes(state, one)).length : 0);
   // how it is at a glance: what there is none of has no button
@@ -75,7 +84,7 @@ export function SessionList(props: { current?: string; workspace?: string }) {
     onCleanup(() => clearTimeout(timer));
   });
   return (
-    <nav class="sessions" aria-label="Sessions">
+    <nav class="sessions" aria-label="Sessions" ref={place}>
       <div class="find">
         <Icon name="search" />
         <input
@@ -106,32 +115,8 @@ export function SessionList(props: { current?: string; workspace?: string }) {
           All directories
         </a>
       </Show>
-      <For each={groupsOf(shown())} fallback={<Nothing searched={search() !== ""} />}>
-        {(group) => (
-          <section aria-label={group.cwd}>
-            <h2 title={group.cwd}>
-              <a href={`/workspace/${group.workspace}`}>
-                <Icon name="folder" />
-                <bdi>{visible(shortPath(group.cwd, 30))}</bdi>
-              </a>
-              <a class="add" href={`/new?cwd=${encodeURIComponent(group.cwd)}`} aria-label={`New session in ${group.cwd}`}>
-                <Icon name="plus" />
-              </a>
-            </h2>
-            <ul>
-              <For each={entriesOf(group.sessions, world.teams)}>
-                {(entry) => (
-                  <Show
-                    when={entry.team}
-                    fallback={<For each={entry.sessions}>{(state) => <Item state={state} current={props.current} />}</For>}
-                  >
-                    {(team) => <Crew team={team()} sessions={entry.sessions} current={props.current} />}
-                  </Show>
-                )}
-              </For>
-            </ul>
-          </section>
-        )}
+      <For each={[...groups().keys()]} fallback={<Nothing searched={search() !== ""} />}>
+        {(workspace) => <Directory group={groups().get(workspace)} current={props.current} />}
       </For>
       <Show when={world.total > sessions().length}>
         <button type="button" class="quiet" onClick={() => void moreSessions().catch(say)}>
@@ -139,6 +124,36 @@ export function SessionList(props: { current?: string; workspace?: string }) {
         </button>
       </Show>
     </nav>
+  );
+}
+
+/** What stands in a directory. Each session keeps its line, wherever it goes and whatever becomes of it: somebody may be on it. */
+function Directory(props: { group?: Group; current?: string }) {
+  const group = createMemo<Group>((last) => props.group ?? last, { workspace: "", cwd: "", sessions: [] });
+  const entries = createMemo(() => entriesOf(group().sessions, world.teams));
+  const lines = () => entries().flatMap(({ team, sessions }): (TeamSummary | SessionState)[] => (team ? [team] : sessions));
+  const of = (team: TeamSummary) => entries().find((one) => one.team === team)?.sessions ?? [];
+  return (
+    <section aria-label={group().cwd}>
+      <h2 title={group().cwd}>
+        <a href={`/workspace/${group().workspace}`}>
+          <Icon name="folder" />
+          <bdi>{visible(shortPath(group().cwd, 30))}</bdi>
+        </a>
+        <Show when={may("participant")}>
+          <a class="add" href={`/new?cwd=${encodeURIComponent(group().cwd)}`} aria-label={`New session in ${group().cwd}`}>
+            <Icon name="plus" />
+          </a>
+        </Show>
+      </h2>
+      <ul>
+        <For each={lines()}>
+          {(one) =>
+            "session" in one ? <Item state={one} current={props.current} /> : <Crew team={one} sessions={of(one)} current={props.current} />
+          }
+        </For>
+      </ul>
+    </section>
   );
 }
 
