@@ -8,6 +8,7 @@ from playwright.async_api import Browser, expect
 from tests.e2e.browser import ABSENT, MISSING, chromium, screen
 from tests.e2e.screens import begin
 
+from trunkline_testkit.line import Line
 from trunkline_testkit.product import Product, running
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(ABSENT, reason=MISSING)]
@@ -104,3 +105,30 @@ async def test_the_keyboard_stays_on_a_line_of_the_list_that_changes_and_moves(
             await expect(page.locator(f"a.item[href='/session/{one}']")).to_contain_text("moved up")
             await expect(oldest).to_be_focused()
         await expect(lines.first).to_be_focused()
+
+
+async def test_a_session_is_begun_over_a_connection_that_comes_back(
+    product: Product, browser: Browser, tmp_path: Path
+) -> None:
+    async with Line(product.state["gateway"]) as line:
+        ann = await screen(browser, product, url=line.url, phone=True)
+        page = ann.page
+        await line.cut()
+        await expect(page.locator(".connection[data-state=open]")).to_have_count(0)
+        await page.get_by_role("navigation", name="Main").get_by_role("link", name="New").click()
+        await expect(page.locator("main .connection")).to_be_visible()
+        await expect(page.locator(".agents")).to_contain_text("Looking for agents")
+        await page.get_by_label("What is to be done").fill("say begun")
+        # what was to be done is still there, whoever looks elsewhere meanwhile
+        await page.get_by_role("link", name="Waiting").click()
+        await page.go_back()
+        await line.mend()
+        await page.get_by_role("radio", name="Demo agent").check()
+        await page.get_by_label("Directory").fill(str(tmp_path))
+        await page.get_by_role("button", name="Start", exact=True).click()
+        await expect(page.locator(".said")).to_have_text("begun")
+        # the form is none to come back to, and is empty
+        await page.go_back()
+        await expect(page.locator(".item")).to_be_visible()
+        await page.get_by_role("navigation", name="Main").get_by_role("link", name="New").click()
+        await expect(page.get_by_label("What is to be done")).to_have_value("")

@@ -51,8 +51,9 @@ const [route, setRoute] = createSignal<Route>(parse(here()), { equals: same });
 export { route };
 addEventListener("popstate", () => setRoute(parse(here())));
 
-export function go(to: string): void {
-  if (to !== here()) history.pushState(null, "", to);
+/** Goes to a page; with `instead` the one that is left is none to come back to. */
+export function go(to: string, instead = false): void {
+  if (to !== here()) history[instead ? "replaceState" : "pushState"](null, "", to);
   setRoute(parse(here()));
 }
 

@@ -1,7 +1,8 @@
-import { createEffect, createSignal, lazy, Match, on, onCleanup, Show, Suspense, Switch } from "solid-js";
+import { createEffect, createSignal, ErrorBoundary, lazy, Match, on, onCleanup, Show, Suspense, Switch } from "solid-js";
 import { route, onLink } from "../route";
 import { hello, link, may, openAsks, say, signOut, toast, world } from "../store/world";
 import { change, install, installable, isNewer } from "../store/installed";
+import { Broken } from "./Broken";
 import { ConnectionBar } from "./ConnectionBar";
 import { Dialog } from "./Dialog";
 import { Icon } from "./Icon";
@@ -76,42 +77,44 @@ function Signed() {
         </footer>
       </aside>
       <main id="main" tabindex="-1">
-        <Show when={inside() && link().state !== "open"}>
+        <Show when={link().state !== "open"}>
           <ConnectionBar />
         </Show>
-        <Switch fallback={<Welcome />}>
-          <Match when={sessionRoute()} keyed>
-            {(one) => <Session id={one.id} at={one.at} />}
-          </Match>
-          <Match when={terminalRoute()} keyed>
-            {(id) => (
+        <ErrorBoundary fallback={(error, again) => <Broken error={error} again={again} />}>
+          <Switch fallback={<Welcome />}>
+            <Match when={sessionRoute()} keyed>
+              {(one) => <Session id={one.id} at={one.at} />}
+            </Match>
+            <Match when={terminalRoute()} keyed>
+              {(id) => (
+                <Suspense>
+                  <Terminal id={id} />
+                </Suspense>
+              )}
+            </Match>
+            <Match when={teamOf()} keyed>
+              {(id) => (
+                <Suspense>
+                  <Team id={id} />
+                </Suspense>
+              )}
+            </Match>
+            <Match when={workspaceOf()} keyed>
+              {(id) => <Workspace id={id} />}
+            </Match>
+            <Match when={page() === "overview"}>
               <Suspense>
-                <Terminal id={id} />
+                <Overview />
               </Suspense>
-            )}
-          </Match>
-          <Match when={teamOf()} keyed>
-            {(id) => (
-              <Suspense>
-                <Team id={id} />
-              </Suspense>
-            )}
-          </Match>
-          <Match when={workspaceOf()} keyed>
-            {(id) => <Workspace id={id} />}
-          </Match>
-          <Match when={page() === "overview"}>
-            <Suspense>
-              <Overview />
-            </Suspense>
-          </Match>
-          <Match when={page() === "asks"}>
-            <Inbox />
-          </Match>
-          <Match when={page() === "new"}>
-            <NewSession cwd={cwdOf()} />
-          </Match>
-        </Switch>
+            </Match>
+            <Match when={page() === "asks"}>
+              <Inbox />
+            </Match>
+            <Match when={page() === "new"}>
+              <NewSession cwd={cwdOf()} />
+            </Match>
+          </Switch>
+        </ErrorBoundary>
       </main>
       <nav class="tabs" aria-label="Main">
         <a href="/" aria-current={page() === "home" || page() === "workspace" ? "page" : undefined}>

@@ -1,9 +1,13 @@
-import { createEffect, createMemo, createResource, createSignal, createUniqueId, For, Show } from "solid-js";
+import { createEffect, createMemo, createResource, createSignal, createUniqueId, For, on, Show } from "solid-js";
 import { newCommandId, newSessionId } from "trunkline-client";
+import { isClosed } from "../client/connection";
 import type { Block, Capabilities, Choice, Thinking } from "../client/protocol";
 import { go } from "../route";
 import { submit } from "../store/outbox";
-import { connection, may, sessions } from "../store/world";
+import { read, write } from "../store/kept";
+import { connection, link, may, say, sessions } from "../store/world";
+
+const DRAFT = "draft.new";
 
 interface Way {
   adapter: string;
@@ -27,14 +31,21 @@ const usable = (agent: Agent): Way | undefined => agent.ways.find((way) => !way.
 
 /** Starting a session: the agents that are there, and what each of them lets one choose. */
 export function NewSession(props: { cwd?: string }) {
-  const [hosts] = createResource(async () => {
-    const { workers } = await connection.call("worker.list");
+  const [busy, setBusy] = createSignal(false);
+  const [error, setError] = createSignal("");
+  // What can't be told without a connection is asked for when there is one.
+  const isOpen = () => link().state === "open" && may("participant");
+  const fail = (problem: unknown): undefined => {
+    if (!isClosed(problem)) setError(problem instanceof Error ? problem.message : String(problem));
+  };
+  const [hosts] = createResource(isOpen, async () => {
+    const { workers } = await connection.call("worker.list").catch(() => ({ workers: [] }));
     return [...new Map(workers.map((one) => [one.host, one.hostname ?? one.host]))];
   });
   const [wanted, setHost] = createSignal<string>();
   const [told] = createResource(
-    () => ({ host: wanted() }),
-    (asked) => connection.call("agent.list", asked),
+    () => isOpen() && { host: wanted() },
+    (asked) => connection.call("agent.list", asked).catch(fail),
   );
   const host = () => told()?.host;
   const agents = () =>
@@ -42,16 +53,16 @@ export function NewSession(props: { cwd?: string }) {
   const directories = createMemo(() => [...new Set(sessions().map((state) => state.cwd ?? ""))].filter(Boolean));
   const [agent, setAgent] = createSignal("");
   const [written, setCwd] = createSignal(props.cwd);
+  createEffect(on(() => props.cwd, setCwd, { defer: true }));
   const cwd = () => written() ?? directories()[0] ?? "";
-  const [text, setText] = createSignal("");
+  const [text, setText] = createSignal(read(DRAFT, ""));
+  createEffect(() => write(DRAFT, text()));
   const [title, setTitle] = createSignal("");
   const [model, setModel] = createSignal("");
   const [mode, setMode] = createSignal("");
   const [thinking, setThinking] = createSignal<Thinking | "">("");
-  const [busy, setBusy] = createSignal(false);
-  const [error, setError] = createSignal("");
-  // asked for again after a lost answer it is the same session
-  let session = newSessionId();
+  /** What was asked for, and as which session: asked for again after a lost answer it is the same one. */
+  let last = { asked: "", session: "" };
 
   createEffect(() => {
     const able = agents()?.filter(usable);
@@ -79,23 +90,22 @@ export function NewSession(props: { cwd?: string }) {
       ...(honours("mode") && mode().trim() && { mode: mode().trim() }),
       ...(honours("thinking") && thinking() && { thinking: thinking() || undefined }),
     };
+    const wish = { cwd: cwd().trim(), host: host(), agent: agent(), ...(title().trim() && { title: title().trim() }), options };
+    const asked = JSON.stringify(wish);
+    if (last.asked !== asked) last = { asked, session: newSessionId() };
+    const { session } = last;
     try {
-      await connection.call("session.create", {
-        session,
-        cwd: cwd().trim(),
-        host: host(),
-        agent: agent(),
-        ...(title().trim() && { title: title().trim() }),
-        options,
-      });
+      const { notice } = await connection.call("session.create", { session, ...wish });
+      if (notice) say(notice);
       if (text().trim()) {
         const content: Block[] = [{ type: "text", text: text().trim() }];
         submit({ id: newCommandId(), session, content, delivery: "auto" });
       }
-      go(`/session/${session}`);
+      setText("");
+      go(`/session/${session}`, true);
     } catch (problem) {
       setError(problem instanceof Error ? problem.message : String(problem));
-      session = newSessionId();
+      if (!isClosed(problem)) last.asked = "";
     } finally {
       setBusy(false);
     }
@@ -120,7 +130,7 @@ export function NewSession(props: { cwd?: string }) {
             <legend>Agent</legend>
             <For
               each={agents()?.filter(usable)}
-              fallback={<p class="hint">{told.loading ? "…" : "No agent is installed on this host."}</p>}
+              fallback={<p class="hint">{told.loading || !isOpen() ? "Looking for agents …" : "No agent is installed on this host."}</p>}
             >
               {(one) => (
                 <label class="choice">
@@ -219,7 +229,7 @@ function Missing(props: { agents: Agent[] }) {
   return (
     <Show when={props.agents.length > 0}>
       <details>
-        <summary>{props.agents.length} more agents are not installed here</summary>
+        <summary>{props.agents.length === 1 ? "1 more agent is" : `${props.agents.length} more agents are`} not installed here</summary>
         <ul class="missing">
           <For each={props.agents}>
             {(one) => (
