@@ -132,3 +132,30 @@ async def test_a_session_is_begun_over_a_connection_that_comes_back(
         await expect(page.locator(".item")).to_be_visible()
         await page.get_by_role("navigation", name="Main").get_by_role("link", name="New").click()
         await expect(page.get_by_label("What is to be done")).to_have_value("")
+
+
+async def test_what_is_attached_is_kept_while_one_looks_elsewhere_and_comes_back_with_its_prompt(
+    product: Product, browser: Browser, tmp_path: Path
+) -> None:
+    async with Line(product.state["gateway"]) as line:
+        ann = await screen(browser, product, url=line.url)
+        page = ann.page
+        await ann.start("Demo agent", tmp_path, "say ready")
+        await expect(page.locator(".turn")).to_have_count(1)
+        note = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"three words here"}
+        await page.get_by_label("Attach files").set_input_files(note)  # pyright: ignore[reportArgumentType]
+        await page.get_by_role("link", name="Waiting for you").click()
+        await expect(page.get_by_role("heading", name="Waiting for you")).to_be_visible()
+        await page.go_back()
+        await expect(page.locator(".attachments")).to_contain_text("notes.txt")
+        await line.cut()
+        await expect(page.locator(".connection[data-state=open]")).to_have_count(0)
+        await ann.prompt("say with a file")
+        await expect(page.locator(".attachments")).to_have_count(0)
+        await page.locator(".waiting").get_by_role("button", name="Edit").click()
+        await expect(page.locator(".attachments")).to_contain_text("notes.txt")
+        await expect(page.get_by_label("Message to the agent")).to_have_value("say with a file")
+        await page.get_by_role("button", name="Send").click()
+        await line.mend()
+        await expect(page.locator(".user").last).to_contain_text("notes.txt")
+        await expect(page.locator(".turn")).to_have_count(2)

@@ -17,3 +17,13 @@ export function write(key: string, value: unknown): void {
     // it lives until the page is closed, then
   }
 }
+
+/** All that is kept under keys that begin so, in the order of the keys. */
+export function all<T>(beginning: string): T[] {
+  try {
+    const keys = Object.keys(localStorage).filter((key) => key.startsWith(`trunkline.${beginning}`));
+    return keys.sort().map((key) => JSON.parse(localStorage.getItem(key) ?? "") as T);
+  } catch {
+    return [];
+  }
+}

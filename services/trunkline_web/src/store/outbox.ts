@@ -1,14 +1,15 @@
 /**
  * Prompts on their way. Each has its command's id from the start and stays here until the log has it: after a lost connection it
- * is sent again with the same id, so that it is neither lost nor doubled.
+ * is sent again with the same id, so that it is neither lost nor doubled. What the browser keeps of them is one entry each: other
+ * tabs have theirs.
  */
 
 import { createStore, produce } from "solid-js/store";
-import { TrunklineError } from "trunkline-client";
+import { passes, TrunklineError } from "trunkline-client";
 import type { Block } from "../client/protocol";
 import { isClosed } from "../client/connection";
 import { connection } from "./world";
-import { read, write } from "./kept";
+import { all, write } from "./kept";
 
 export interface Waiting {
   id: string;
@@ -18,8 +19,13 @@ export interface Waiting {
   error?: string;
 }
 
-const [waiting, setWaiting] = createStore<Waiting[]>(read<Waiting[]>("outbox", []));
-const sending = new Set<string>();
+const KEPT = "outbox.";
+/** Until a prompt is sent again that nobody answered for. */
+const AGAIN_MS = 2_000;
+
+const [waiting, setWaiting] = createStore<Waiting[]>(all<Waiting>(KEPT));
+/** Prompts are sent in their order, each when the one before is in the log. */
+let sent: Promise<void> = Promise.resolve();
 
 export { waiting };
 
@@ -27,8 +33,8 @@ export const waitingOf = (session: string): Waiting[] => waiting.filter((one) =>
 
 export function submit(prompt: Waiting): void {
   setWaiting(waiting.length, prompt);
-  keep();
-  void send(prompt.id);
+  write(KEPT + prompt.id, prompt);
+  sent = sent.then(() => send(prompt.id));
 }
 
 /** Takes a prompt back that has not reached the log. */
@@ -41,23 +47,26 @@ export function withdraw(id: string): Waiting | undefined {
 
 /** Sends what waits, once a connection is there. */
 export function flush(): void {
-  for (const one of waiting) if (one.error === undefined) void send(one.id);
+  for (const { id, error } of waiting) if (error === undefined) sent = sent.then(() => send(id));
 }
 
 async function send(id: string): Promise<void> {
   const one = waiting.find((other) => other.id === id);
-  if (one === undefined || sending.has(id)) return;
-  sending.add(id);
+  if (one === undefined || one.error !== undefined) return;
+  const before = waiting.find((other) => other.session === one.session && other.error === undefined);
+  if (before?.id !== id) return; // its turn comes with the next `flush`
   try {
     const { session, content, delivery } = one;
     await connection.call("session.prompt", { session, content, delivery, id });
     remove(id);
   } catch (error) {
     if (!(error instanceof TrunklineError) || isClosed(error)) return;
+    if (passes(error)) {
+      setTimeout(flush, AGAIN_MS);
+      return;
+    }
     setWaiting((other) => other.id === id, "error", error.message);
-    keep();
-  } finally {
-    sending.delete(id);
+    write(KEPT + id, { ...one, error: error.message });
   }
 }
 
@@ -68,9 +77,5 @@ function remove(id: string): void {
       if (at >= 0) all.splice(at, 1);
     }),
   );
-  keep();
-}
-
-function keep(): void {
-  write("outbox", waiting.length > 0 ? waiting : undefined);
+  write(KEPT + id, undefined);
 }

@@ -11,6 +11,10 @@ import { Icon } from "./Icon";
 
 type Delivery = "auto" | "queue" | "steer";
 
+/** What is attached to prompts that are not sent yet, for as long as the page lives: it is too much to be kept longer. */
+const attached = new Map<string, Attachment[]>();
+const attachmentOf = (block: Block): Attachment => ({ name: ("name" in block && block.name) || "picture", block });
+
 const TYPING_MS = 4_000;
 const touch = matchMedia("(pointer: coarse)").matches;
 
@@ -18,7 +22,7 @@ const touch = matchMedia("(pointer: coarse)").matches;
 export function Composer(props: { state: SessionState; writing: boolean }) {
   const session = () => props.state.session;
   const [text, setText] = createSignal(read(`draft.${session()}`, ""));
-  const [attachments, setAttachments] = createSignal<Attachment[]>([]);
+  const [attachments, setAttachments] = createSignal<Attachment[]>(attached.get(session()) ?? []);
   const [delivery, setDelivery] = createSignal<Delivery>("auto");
   const [dragged, setDragged] = createSignal(false);
   const [chosen, setChosen] = createSignal(0);
@@ -26,6 +30,7 @@ export function Composer(props: { state: SessionState; writing: boolean }) {
   let typed = 0;
 
   createEffect(() => write(`draft.${session()}`, text()));
+  createEffect(() => attached.set(session(), attachments()));
   createEffect(() => {
     text();
     if (place === undefined) return;
@@ -151,7 +156,10 @@ export function Composer(props: { state: SessionState; writing: boolean }) {
                 type="button"
                 onClick={() => {
                   const back = withdraw(one.id);
-                  if (back) setText([plainText(back.content), text()].filter(Boolean).join("\n"));
+                  if (back === undefined) return;
+                  setText([plainText(back.content), text()].filter(Boolean).join("\n"));
+                  setAttachments([...back.content.filter((block) => block.type !== "text").map(attachmentOf), ...attachments()]);
+                  place?.focus();
                 }}
               >
                 Edit
