@@ -159,3 +159,27 @@ async def test_what_is_attached_is_kept_while_one_looks_elsewhere_and_comes_back
         await line.mend()
         await expect(page.locator(".user").last).to_contain_text("notes.txt")
         await expect(page.locator(".turn")).to_have_count(2)
+
+
+@pytest.mark.parametrize("phone", [False, True])
+async def test_each_page_has_one_main_part_which_the_keyboard_reaches_and_a_title(
+    product: Product, browser: Browser, tmp_path: Path, *, phone: bool
+) -> None:
+    ann = await screen(browser, product, phone=phone)
+    page = ann.page
+    path = await ann.start("Demo agent", tmp_path, "say ready")
+    titles = {"/": "Trunkline", "/asks": "Waiting for you · Trunkline", "/new": "New session · Trunkline"}
+    for where, title in (titles | {path: "say ready · Trunkline"}).items():
+        await ann.open(where)
+        await page.locator(".skip").wait_for()
+        await expect(page).to_have_title(title)
+        await expect(page.get_by_role("main")).to_have_count(1)
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("main")).to_be_focused()
+    # what one came by is gone with the page before: the keyboard is in the new one
+    await ann.open("/")
+    if phone:
+        await page.locator(".item").press("Enter")
+        await expect(page.locator("main")).to_be_focused()
+    assert ann.wrong == []

@@ -63,5 +63,7 @@ export function onLink(event: MouseEvent): void {
   if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   if (link.target || link.origin !== location.origin || link.hasAttribute("download")) return;
   event.preventDefault();
-  go(link.pathname + link.search);
+  const place = link.hash && link.pathname + link.search === here() && document.getElementById(link.hash.slice(1));
+  if (place) place.focus();
+  else go(link.pathname + link.search);
 }

@@ -1,6 +1,7 @@
 import { createEffect, createSignal, ErrorBoundary, lazy, Match, on, onCleanup, Show, Suspense, Switch } from "solid-js";
-import { route, onLink } from "../route";
-import { hello, link, may, openAsks, say, signOut, toast, world } from "../store/world";
+import { shortPath, visible } from "../model/format";
+import { route, onLink, type Route } from "../route";
+import { hello, link, may, openAsks, say, sessions, signOut, toast, world } from "../store/world";
 import { change, install, installable, isNewer } from "../store/installed";
 import { Broken } from "./Broken";
 import { ConnectionBar } from "./ConnectionBar";
@@ -21,7 +22,7 @@ const Overview = lazy(() => import("./Overview").then(({ Overview }) => ({ defau
 const TOAST_MS = 8_000;
 
 export function App() {
-  createEffect(() => announce(openAsks(), world.sessions, world.sessions[sessionOf() ?? ""]?.title ?? "", world.loaded));
+  createEffect(() => announce(openAsks(), world.sessions, titleOf(route()), world.loaded));
   const signedOut = () => {
     const now = link();
     return now.state === "signed_out" ? now : undefined;
@@ -38,12 +39,27 @@ export function App() {
 function Signed() {
   const page = () => route().page;
   const inside = () => page() === "session" || page() === "terminal" || page() === "team";
+  /** On a phone the list is the page itself. */
+  const isList = () => narrow() && (page() === "home" || page() === "workspace");
+  // What had the keyboard may be gone, or hidden, with the page before: the new one has it then.
+  createEffect(
+    on(
+      route,
+      () =>
+        requestAnimationFrame(() => {
+          const now = document.activeElement;
+          if (now !== null && now !== document.body && now.getClientRects().length > 0) return;
+          document.getElementById(isList() ? "list" : "main")?.focus({ preventScroll: true });
+        }),
+      { defer: true },
+    ),
+  );
   return (
     <div class="app" data-page={page()} data-inside={inside() ? "" : undefined} onClick={onLink}>
-      <a class="skip" href="#main">
+      <a class="skip" href={isList() ? "#list" : "#main"}>
         To the content
       </a>
-      <aside>
+      <aside id="list" tabindex="-1" role={isList() ? "main" : undefined}>
         <header class="brand">
           <a href="/" class="name">
             <img src="/icon.svg" alt="" width="24" height="24" />
@@ -143,6 +159,32 @@ function Signed() {
       <Dialog />
     </div>
   );
+}
+
+const PHONE = matchMedia("(max-width: 860px)");
+const [narrow, setNarrow] = createSignal(PHONE.matches);
+PHONE.addEventListener("change", () => setNarrow(PHONE.matches));
+
+/** What the browser's tab and history call a page. */
+function titleOf(now: Route): string {
+  switch (now.page) {
+    case "session":
+      return world.sessions[now.id]?.title ?? "";
+    case "terminal":
+      return `Terminal: ${world.sessions[now.id]?.title ?? now.id}`;
+    case "team":
+      return `Team ${visible(now.id.split("/").at(-1) ?? "")}`;
+    case "workspace":
+      return visible(shortPath(sessions().find((one) => one.workspace === now.id)?.cwd, 40));
+    case "overview":
+      return "Overview";
+    case "asks":
+      return "Waiting for you";
+    case "new":
+      return "New session";
+    case "home":
+      return "";
+  }
 }
 
 const sessionOf = () => {
