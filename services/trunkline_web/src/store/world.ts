@@ -41,11 +41,13 @@ interface World {
   teams: TeamSummary[];
   loaded: boolean;
   total: number;
+  /** How many of them, the latest, are in the list; what was looked for is in it beside these. */
+  listed: number;
 }
 
 const [link, setLink] = createSignal<State>({ state: "idle" });
 const [hello, setHello] = createSignal<Hello>();
-const [world, setWorld] = createStore<World>({ sessions: {}, asks: {}, teams: [], loaded: false, total: 0 });
+const [world, setWorld] = createStore<World>({ sessions: {}, asks: {}, teams: [], loaded: false, total: 0, listed: 0 });
 const [toast, setToast] = createSignal("");
 
 export { hello, link, toast, world };
@@ -119,14 +121,14 @@ export async function begin(): Promise<void> {
 
 /** Brings more sessions into the list than the snapshot had, the latest of the rest. */
 export async function moreSessions(): Promise<void> {
-  const offset = Object.keys(world.sessions).length;
-  const { sessions, total } = await connection.call("session.list", {
-    limit: 200,
-    offset,
-  });
+  const offset = world.listed;
+  const { sessions, total } = await connection.call("session.list", { limit: 200, offset });
   for (const state of sessions) put(state);
-  setWorld("total", total);
+  setWorld({ total, listed: offset + sessions.length });
 }
+
+/** How many sessions are not in the list yet. */
+export const older = (): number => Math.max(0, world.total - world.listed);
 
 /** Brings sessions into the list that are looked for and were not in the snapshot. */
 export async function bring(wanted: { search: string } | { workspace: string }): Promise<void> {
@@ -179,7 +181,14 @@ function take(snapshot: Snapshot | undefined): void {
     asks: Object.fromEntries(snapshot.asks.map((ask) => [ask.ask, ask])),
     loaded: true,
     total: snapshot.total ?? 0,
+    listed: snapshot.sessions?.length ?? 0,
   });
+  // what is asked wants its session, however long that has been quiet
+  for (const { session } of snapshot.asks) {
+    if (world.sessions[session] !== undefined) continue;
+    quiet.add(session);
+    stir(session);
+  }
 }
 
 /** How an ask ended, if that is what an event says. */
@@ -206,17 +215,32 @@ function event(event: LogEvent): void {
         delete all[event.session];
       }),
     );
+    setWorld(
+      "asks",
+      produce((all) => {
+        for (const [id, ask] of Object.entries(all)) if (ask.session === event.session) delete all[id];
+      }),
+    );
+    setWorld(({ total, listed }) => ({ total: total - 1, listed: listed - 1 }));
     return;
   }
   if (event.type.startsWith("team.")) {
     teamsTimer ??= setTimeout(() => void refreshTeams(), TEAMS_MS);
     return;
   }
-  dirty.add(event.session);
+  if (event.type === "session.created") setWorld("total", (total) => total + 1);
+  quiet.delete(event.session);
+  stir(event.session);
+}
+
+function stir(session: string): void {
+  dirty.add(session);
   timer ??= setTimeout(() => void refresh(), REFRESH_MS);
 }
 
 const dirty = new Set<string>();
+/** Sessions that are asked for though nothing has come of them: they are none of the latest. */
+const quiet = new Set<string>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** The gateway has the states folded: those that changed are asked for, a few times a second at most. */
@@ -225,23 +249,24 @@ async function refresh(): Promise<void> {
   dirty.clear();
   timer = undefined;
   try {
+    let single = wanted;
     if (wanted.length > MANY) {
-      const { sessions, total } = await connection.call("session.list", {
-        limit: 200,
-      });
+      const { sessions, total } = await connection.call("session.list", { limit: 200 });
       const { asks } = await connection.call("ask.list");
       for (const state of sessions) put(state);
-      setWorld("total", total);
+      setWorld((now) => ({ total, listed: Math.max(now.listed, sessions.length) }));
       putAsks(asks);
-      return;
+      single = wanted.filter((session) => world.sessions[session] === undefined);
     }
     const found = await Promise.all(
-      wanted.map((session) =>
+      single.map((session) =>
         connection.call("session.get", { session, messages: 0 }).catch(later(session)),
       ),
     );
     for (const one of found) {
       if (one === undefined) continue;
+      const { session } = one.state;
+      if (world.sessions[session] === undefined && !quiet.has(session)) setWorld("listed", (listed) => listed + 1);
       put(one.state);
       putAsks(one.asks);
     }

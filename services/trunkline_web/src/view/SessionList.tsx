@@ -4,7 +4,7 @@ import { ago, shortPath, visible } from "../model/format";
 import { entriesOf } from "../model/sessions";
 import { progress, teamPath, type TeamSummary } from "../model/team";
 import { isClosed } from "../client/connection";
-import { bring, may, moreSessions, say, sessions, world } from "../store/world";
+import { bring, may, moreSessions, older, say, sessions, world } from "../store/world";
 import { now } from "./clock";
 import { Icon } from "./Icon";
 import { whenLost } from "./keyboard";
@@ -77,7 +77,7 @@ export function SessionList(props: { current?: string; workspace?: string }) {
   createEffect(() => {
     const words = search().trim();
     const { workspace } = props;
-    if (!world.loaded || world.total <= sessions().length || (!words && workspace === undefined)) return;
+    if (!world.loaded || older() === 0 || (!words && workspace === undefined)) return;
     const timer = setTimeout(() => {
       void bring(words ? { search: words } : { workspace: workspace ?? "" }).catch((error) => isClosed(error) || say(error));
     }, SEARCH_MS);
@@ -118,9 +118,9 @@ export function SessionList(props: { current?: string; workspace?: string }) {
       <For each={[...groups().keys()]} fallback={<Nothing searched={search() !== ""} />}>
         {(workspace) => <Directory group={groups().get(workspace)} current={props.current} />}
       </For>
-      <Show when={world.total > sessions().length}>
+      <Show when={older() > 0}>
         <button type="button" class="quiet" onClick={() => void moreSessions().catch(say)}>
-          {world.total - sessions().length} older sessions
+          {older() === 1 ? "1 older session" : `${older()} older sessions`}
         </button>
       </Show>
     </nav>
