@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { AskOption, Requested } from "../src/client/protocol";
+import { closing } from "../src/model/closing";
 import { allow, answers, choose, deny, further } from "../src/model/answers";
-import { ago, bytes, count, money, plain, shortPath, visible } from "../src/model/format";
+import { ago, bytes, count, duration, money, plain, shortPath, visible } from "../src/model/format";
 import { counted, linesOf } from "../src/model/lines";
 import { changesOf, commandOf, headOf, rulesBy, rulesOf } from "../src/model/tools";
 
@@ -97,8 +98,17 @@ test("what hides in a text is shown", () => {
 test("numbers and times in few characters", () => {
   expect([count(999), count(1500), count(15_400), count(2_500_000)]).toEqual(["999", "1.5k", "15k", "2.5M"]);
   expect([bytes(10), bytes(2048), bytes(3 * 1024 * 1024)]).toEqual(["10 B", "2 KB", "3.0 MB"]);
+  expect([duration(900), duration(59_000), duration(119_600)]).toEqual(["900 ms", "59.0 s", "2 min 0 s"]);
   expect([money(0.001), money(1.5)]).toEqual(["<$0.01", "$1.50"]);
   const now = Date.parse("2026-01-02T00:00:00Z");
   expect([ago("2026-01-01T23:59:30Z", now), ago("2026-01-01T23:00:00Z", now), ago("2025-12-30T00:00:00Z", now)]).toEqual(["now", "1 h", "3 d"]);
   expect(shortPath("/home/me/some/very/long/path/to/project", 20)).toBe("…/path/to/project");
+});
+
+test("what was closed as somebody wanted it is no failure", () => {
+  expect(closing({ reason: "closed" })).toEqual({ words: "closed", bad: false });
+  expect(closing({ reason: "killed", last_error: "Terminated" })).toEqual({ words: "the agent was killed", bad: false });
+  expect(closing({ reason: "no longer needed" })).toEqual({ words: "no longer needed", bad: false });
+  expect(closing({ reason: "crash_loop" })).toEqual({ words: "the agent ended again and again", bad: true });
+  expect(closing({ reason: "agent_not_found", last_error: "no claude here" })).toEqual({ words: "agent_not_found", bad: true });
 });

@@ -5,6 +5,7 @@
  * known already changes nothing. Older pages are put before by folding all again (`fold`).
  */
 
+import { closing } from "./closing";
 import type { AskRecord, EventOf, LogEvent, OpenBlock, Requested } from "../client/protocol";
 import { textOf } from "../client/protocol";
 import { assistant, delta, finish, progress, taken, user } from "./messages";
@@ -110,10 +111,10 @@ function fact(state: Transcript, memory: Memory, event: LogEvent, cursor?: strin
     case "session.closed":
       endAll(state, memory);
       if (event.type === "session.closed") {
-        const { reason, last_error } = event.data;
-        const last = textOf(last_error);
-        const text = `closed: ${reason}${last ? `\n${last}` : ""}`;
-        rows.push({ ...common, kind: "notice", level: reason === "requested" ? "info" : "warning", text });
+        const { words, bad } = closing(event.data);
+        const last = textOf(event.data.last_error);
+        const text = `${words === "closed" ? words : `closed: ${words}`}${last ? `\n${last}` : ""}`;
+        rows.push({ ...common, kind: "notice", level: bad ? "warning" : "info", text });
       }
       break;
     case "session.erased":

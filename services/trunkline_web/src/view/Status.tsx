@@ -1,4 +1,5 @@
 import type { SessionState } from "../client/protocol";
+import { closing } from "../model/closing";
 
 const WORDS: Record<string, string> = {
   starting: "starting",
@@ -20,7 +21,7 @@ const WORDS: Record<string, string> = {
 export function toneOf(state: SessionState): "ask" | "busy" | "bad" | "rest" {
   if (state.open_asks.length > 0 || state.status === "waiting") return "ask";
   if (["stalled", "degraded", "retrying"].includes(state.status)) return "bad";
-  if (state.closed && state.closed.reason !== "requested") return "bad";
+  if (state.closed) return closing(state.closed).bad ? "bad" : "rest";
   if (state.status === "idle" && state.last_turn?.outcome === "error") return "bad";
   if (["running", "starting", "interrupting", "compacting", "authenticating"].includes(state.status)) return "busy";
   return "rest";
