@@ -183,3 +183,24 @@ async def test_each_page_has_one_main_part_which_the_keyboard_reaches_and_a_titl
         await page.locator(".item").press("Enter")
         await expect(page.locator("main")).to_be_focused()
     assert ann.wrong == []
+
+
+async def test_who_may_not_choose_sees_what_was_chosen_and_nothing_is_chosen_of_what_is_over(
+    product: Product, browser: Browser, tmp_path: Path
+) -> None:
+    async with await product.client() as client:
+        made = await begin(client, tmp_path / "here", "Here", "say ready")
+        await client.wait("turn.completed", session=made)
+        ann = await screen(browser, product, role="participant")
+        chosen = ann.page.locator(".chosen")
+        await ann.open(f"/session/{made}")
+        await expect(ann.page.get_by_label("Model", exact=True)).to_have_value("demo-small")
+        await expect(chosen).to_have_text(["Mode: ask"])
+        await expect(chosen).to_have_attribute("title", "Changing it needs the role approver.")
+        await client.call("session.close", session=made)
+        await expect(chosen).to_have_text(["Model: demo-small", "Mode: ask"])
+        await expect(ann.page.get_by_label("Model", exact=True)).to_have_count(0)
+        await expect(ann.page.locator(".head .status")).to_have_attribute("data-tone", "rest")
+        await ann.open("/session/ses_" + "0" * 32)
+        await expect(ann.page.get_by_role("heading", name="This session can't be shown")).to_be_visible()
+        await expect(ann.page.get_by_role("alert").first).to_contain_text("there is no session")

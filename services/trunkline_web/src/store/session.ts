@@ -132,6 +132,7 @@ export function watch(session: string, at?: string): SessionView {
         for (const row of open) memory.known.add(row.key);
         setTranscript(reconcile(again.transcript, { key: "key" }));
         setOlder(page.has_more);
+        setFailure("");
       });
     } catch (error) {
       if (!isClosed(error)) fail(error);

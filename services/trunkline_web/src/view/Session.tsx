@@ -1,7 +1,7 @@
-import { createMemo, For, onCleanup, Show } from "solid-js";
-import type { Choice, SessionState, Thinking } from "../client/protocol";
+import { createMemo, createSignal, For, onCleanup, Show } from "solid-js";
+import type { Choice, Role, SessionState, Thinking } from "../client/protocol";
+import { closing } from "../model/closing";
 import { count, money, shortPath, unturned, visible } from "../model/format";
-import { go } from "../route";
 import { watch, type SessionView } from "../store/session";
 import { connection, hello, may, say, world } from "../store/world";
 import { AskList } from "./AskList";
@@ -32,8 +32,13 @@ export function Session(props: { id: string; at?: string }) {
   );
   return (
     <section class="session" aria-label={state()?.title ?? "Session"}>
-      <Show when={state()} fallback={<Failure view={view()} />}>
-        {(known) => <Head state={known()} view={view()} />}
+      <Show when={state()} fallback={<Unknown view={view()} />}>
+        {(known) => <Head state={known()} live={props.at === undefined} />}
+      </Show>
+      <Show when={view().failure()}>
+        <p class="banner" data-tone="bad" role="alert">
+          {visible(view().failure())}
+        </p>
       </Show>
       <Show when={view().gap()}>
         <p class="banner" data-tone="bad" role="status">
@@ -62,20 +67,24 @@ export function Session(props: { id: string; at?: string }) {
 /** The keyboard goes to where one writes; on a touch screen that would open one. */
 const write = (): void => document.querySelector<HTMLElement>(matchMedia("(pointer: coarse)").matches ? ".scroller" : ".write textarea")?.focus();
 
-function Failure(props: { view: SessionView }) {
+/** The head of a session that is not known yet, or to nobody. */
+function Unknown(props: { view: SessionView }) {
   return (
-    <p class="banner" role="status">
+    <header class="head">
       <a class="back" href="/" aria-label="All sessions">
         <Icon name="back" />
       </a>
-      {props.view.failure() || "…"}
-    </p>
+      <div class="title">
+        <h1>{props.view.failure() ? "This session can't be shown" : "…"}</h1>
+      </div>
+    </header>
   );
 }
 
-function Head(props: { state: SessionState; view: SessionView }) {
+function Head(props: { state: SessionState; live: boolean }) {
   const state = () => props.state;
   const able = () => state().capabilities ?? {};
+  const isOpen = () => !state().closed;
   const fill = () => {
     const { used, size } = state().context;
     return used && size ? Math.min(100, Math.round((100 * used) / size)) : undefined;
@@ -88,7 +97,9 @@ function Head(props: { state: SessionState; view: SessionView }) {
       <div class="title">
         <h1 dir="auto">{unturned(state().title ?? "New session")}</h1>
         <p class="meta">
-          <Status state={state()} />
+          <Show when={props.live}>
+            <Status state={state()} />
+          </Show>
           <span class="agent">{state().agent ?? state().adapter}</span>
           <span class="path" title={state().cwd ?? ""}>
             {visible(shortPath(state().cwd, 28))}
@@ -101,31 +112,31 @@ function Head(props: { state: SessionState; view: SessionView }) {
           <Show when={state().cost_usd}>{(cost) => <span>{money(cost())}</span>}</Show>
         </p>
       </div>
-      <div class="controls">
-        <Show when={able().model_switching && may("participant")}>
-          <Choose
-            label="Model"
-            choices={state().models}
-            value={state().model}
-            change={(model) => connection.call("session.set_model", { session: state().session, model }).catch(say)}
-          />
-        </Show>
-        <Show when={able().mode_switching && may("approver")}>
-          <Choose
-            label="Mode"
-            choices={state().modes}
-            value={state().mode}
-            change={(mode) => connection.call("session.set_mode", { session: state().session, mode }).catch(say)}
-          />
-        </Show>
-        <Show when={able().thinking && may("participant")}>
-          <Choose
-            label="Thinking"
-            choices={["off", "low", "medium", "high", "max"].map((id) => ({ id }))}
-            value={state().thinking}
-            change={(level) => connection.call("session.set_thinking", { session: state().session, level: level as Thinking }).catch(say)}
-          />
-        </Show>
+      <div class="controls" hidden={!props.live}>
+        <Choose
+          label="Model"
+          role="participant"
+          open={isOpen() && able().model_switching === true}
+          choices={state().models}
+          value={state().model}
+          change={(model) => connection.call("session.set_model", { session: state().session, model })}
+        />
+        <Choose
+          label="Mode"
+          role="approver"
+          open={isOpen() && able().mode_switching === true}
+          choices={state().modes}
+          value={state().mode}
+          change={(mode) => connection.call("session.set_mode", { session: state().session, mode })}
+        />
+        <Choose
+          label="Thinking"
+          role="participant"
+          open={isOpen() && able().thinking === true}
+          choices={["off", "low", "medium", "high", "max"].map((id) => ({ id }))}
+          value={state().thinking}
+          change={(level) => connection.call("session.set_thinking", { session: state().session, level: level as Thinking })}
+        />
         <Show when={able().terminal || state().terminal}>
           <a class="button" href={`/terminal/${state().session}`} title="Terminal" aria-label="Terminal">
             <Icon name="terminal" />
@@ -139,16 +150,39 @@ function Head(props: { state: SessionState; view: SessionView }) {
   );
 }
 
-function Choose(props: { label: string; choices: Choice[]; value?: string | null; change(id: string): void }) {
+/** What can be chosen while the session is `open`, by who has the `role`; for all others it is what was chosen. */
+function Choose(props: { label: string; role: Role; open: boolean; choices: Choice[]; value?: string | null; change(id: string): Promise<unknown> }) {
+  const name = () => props.choices.find((one) => one.id === props.value)?.name ?? props.value;
   const choices = () =>
     props.value && !props.choices.some((one) => one.id === props.value)
       ? [{ id: props.value }, ...props.choices]
       : props.choices;
   return (
-    <Show when={props.choices.length > 0}>
+    <Show
+      when={props.open && may(props.role) && props.choices.length > 0}
+      fallback={
+        <Show when={props.value}>
+          <span class="chip chosen" title={props.open && !may(props.role) ? `Changing it needs the role ${props.role}.` : undefined}>
+            <span class="visually-hidden">{props.label}: </span>
+            {visible(name() ?? "")}
+          </span>
+        </Show>
+      }
+    >
       <label class="choose">
         <span>{props.label}</span>
-        <select aria-label={props.label} onChange={(event) => props.change(event.currentTarget.value)}>
+        <select
+          aria-label={props.label}
+          onChange={async (event) => {
+            const place = event.currentTarget;
+            try {
+              await props.change(place.value);
+            } catch (error) {
+              place.value = props.value ?? ""; // it is still that
+              say(error);
+            }
+          }}
+        >
           <Show when={!props.value}>
             <option value="" selected disabled>
               {props.label}
@@ -189,17 +223,20 @@ function Others(props: { view: SessionView }) {
 }
 
 function Foot(props: { state: SessionState; writing: boolean }) {
+  const [busy, setBusy] = createSignal(false);
+  async function resume(): Promise<void> {
+    setBusy(true);
+    await connection.call("session.resume", { session: props.state.session }).catch(say);
+    setBusy(false);
+  }
   return (
     <Show when={props.state.closed} fallback={<Composer state={props.state} writing={props.writing} />}>
       {(closed) => (
         <div class="composer closed">
-          <p>The session is closed ({closed().reason}).</p>
+          <p>{closing(closed()).words === "closed" ? "The session is closed." : `The session is closed: ${visible(closing(closed()).words)}.`}</p>
           <Show when={may("participant") && props.state.capabilities?.resume !== false}>
-            <button
-              type="button"
-              onClick={() => connection.call("session.resume", { session: props.state.session }).then(() => go(`/session/${props.state.session}`), say)}
-            >
-              Resume
+            <button type="button" disabled={busy()} onClick={() => void resume()}>
+              {busy() ? "Resuming …" : "Resume"}
             </button>
           </Show>
         </div>

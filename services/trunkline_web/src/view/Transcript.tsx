@@ -22,6 +22,12 @@ export function Transcript(props: { view: SessionView; state?: SessionState }) {
   let last = { top: 0, height: 0 };
   let touched = Number.NEGATIVE_INFINITY;
 
+  const beginning = () => {
+    if (props.view.loading()) return "Loading …";
+    if (props.view.failure()) return "";
+    return rows().length > 0 ? "The beginning" : "Nothing has been said yet.";
+  };
+
   function toEnd(): void {
     if (scroller === undefined) return;
     scroller.scrollTop = scroller.scrollHeight;
@@ -73,9 +79,9 @@ export function Transcript(props: { view: SessionView; state?: SessionState }) {
     <div class="transcript">
       <div class="scroller" ref={scroller} onScroll={onScroll} tabindex="0" role="log" aria-label="Conversation" aria-busy={props.view.loading()}>
         <div class="content" ref={follow}>
-          <Show when={props.view.older()} fallback={<Show when={!props.view.loading()}><p class="beginning">The beginning</p></Show>}>
-            <button type="button" class="quiet" onClick={() => void older()}>
-              Older
+          <Show when={props.view.older()} fallback={<p class={props.view.loading() ? "loading" : "beginning"}>{beginning()}</p>}>
+            <button type="button" class="quiet" disabled={shifting()} onClick={() => void older()}>
+              {shifting() ? "Loading …" : "Older"}
             </button>
           </Show>
           <div class="rows">
