@@ -53,6 +53,7 @@ _TEXTS: Final[dict[str, tuple[str, dict[str, Any], list[str]]]] = {
         {"bytes": {"type": "integer"}},
         ["bytes"],
     ),
+    "ping": ("Whether the connection lives: `pong` is the answer, at once. Where `hello` said `answers`.", {}, []),
 }
 
 
@@ -159,7 +160,7 @@ def document(version: str) -> dict[str, Any]:
     }
 
 
-_SHOWN: Final = ("welcome", "state", "lost", "error", "frame")
+_SHOWN: Final = ("welcome", "state", "lost", "pong", "error", "frame")
 """Messages to a viewer of a terminal."""
 
 
@@ -170,11 +171,13 @@ def _terminal(state: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
         return _message(summary, {"type": {"const": type_}, **fields}, ["type", *required])
 
     name: dict[str, Any] = {"type": "string"}
+    welcome = {"viewer": name, "actor": name, "role": name, "answers": {"type": "boolean"}}
     asked = {kind: text(summary, kind, fields, required) for kind, (summary, fields, required) in _TEXTS.items()}
     told = (
-        text("Who one is here.", "hello", {"viewer": name, "actor": name, "role": name}, ["viewer", "actor", "role"]),
+        text("Who one is here, and whether pings are answered.", "hello", welcome, ["viewer", "actor", "role"]),
         text("Of the terminal, whenever it changes.", "state", {"state": state}, ["state"]),
         text("Its owner is gone; a painting follows once there is another one.", "lost", {}, []),
+        text("The answer to `ping`.", "pong", {}, []),
         text("What was refused, and why.", "error", {"of": name, "error": error}, ["error"]),
         {"summary": "What the terminal shows.", "contentType": "application/octet-stream", "description": _FRAME},
     )

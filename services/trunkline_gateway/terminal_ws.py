@@ -2,8 +2,9 @@
 
 A connection of its own, so that a flood of output stands in no event's way, and with messages of its own: binary ones are what the
 terminal prints and what the viewer types, texts are JSON. From the viewer: `hello` {token?, viewer?, history?}, `take` {force?},
-`release`, `resize` {columns, rows}, `ack` {bytes}. To it: `hello` {viewer, role, state}, `state`, `lost`, `error`, and frames as
-`trunkline_wire.terminal` has them. A viewer says how many bytes of frames it has had, at least every 32 KB.
+`release`, `resize` {columns, rows}, `ack` {bytes}, `ping`. To it: `hello` {viewer, role, answers}, `state`, `lost`, `error`,
+`pong`, and frames as `trunkline_wire.terminal` has them. A viewer says how many bytes of frames it has had, at least every 32 KB;
+a `ping` is answered at once, whatever the terminal does: so a viewer finds out that its connection is dead.
 """
 
 import asyncio
@@ -45,7 +46,7 @@ MOST_TEXTS: Final = 256 * 1024
 class _Said(msgspec.Struct, frozen=True):
     """A text of the viewer's."""
 
-    type: Literal["hello", "take", "release", "resize", "ack"]
+    type: Literal["hello", "take", "release", "resize", "ack", "ping"]
     token: str | None = None
     viewer: str | None = None
     history: int = 0
@@ -149,7 +150,7 @@ class TerminalConnection:
             asyncio.get_running_loop().call_later(left, self.end, WSCloseCode.POLICY_VIOLATION, "expired")
         self.id = viewer_of(self._principal, hello.viewer)
         self.history = max(0, min(hello.history, MAX_HISTORY))
-        self._say("hello", viewer=self.id, actor=self._principal.actor, role=self._principal.role)
+        self._say("hello", viewer=self.id, actor=self._principal.actor, role=self._principal.role, answers=True)
         self._gateway.terminals.join(self._session, self)
 
     async def _obey(self, text: str) -> None:
@@ -158,6 +159,8 @@ class TerminalConnection:
             match said.type:
                 case "ack":
                     self._flow.ack(said.bytes)
+                case "ping":
+                    self._say("pong")
                 case "take":
                     caller = self._writing("terminal.take")
                     if not self._person:

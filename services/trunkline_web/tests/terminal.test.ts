@@ -128,3 +128,27 @@ test("one that waits tries at once, and one that was ended for good never", () =
   made.renew(Date.now() + 1);
   expect(Socket.all.length).toBe(2);
 });
+
+test("a connection on which nothing comes is asked, and given up without an answer", () => {
+  link();
+  const [first] = Socket.all as [Socket];
+  first.opens();
+  first.hears({ type: "hello", viewer: "me", answers: true });
+  vi.advanceTimersByTime(21_000);
+  expect(first.types).toEqual(["hello", "ping"]);
+  first.hears({ type: "pong" });
+  vi.advanceTimersByTime(15_000);
+  expect(Socket.all.length).toBe(1);
+  vi.advanceTimersByTime(15_000);
+  expect([Socket.all.length, first.closes]).toEqual([2, 1]);
+});
+
+test("a gateway that answers no pings is sent none", () => {
+  const made = link();
+  Socket.all[0]!.opens();
+  Socket.all[0]!.hears({ type: "hello", viewer: "me" });
+  vi.advanceTimersByTime(120_000);
+  made.probe();
+  vi.advanceTimersByTime(120_000);
+  expect([Socket.all.length, ...Socket.all[0]!.types]).toEqual([1, "hello"]);
+});

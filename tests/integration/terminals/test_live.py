@@ -44,6 +44,9 @@ async def test_several_look_and_one_types(product: Product, tmp_path: Path) -> N
             await one.type("echo he'l'lo wörld\r")
             await one.shows("hello wörld")
             await guest.shows("hello wörld")
+            # Who asks whether the connection lives is answered, also who may only look.
+            await guest.say("ping")
+            await guest.until(lambda: guest.said[-1] == {"type": "pong"})
             # A viewer sees, and that is all.
             await guest.type("echo no\r")
             await guest.say("take")

@@ -20,6 +20,9 @@ export interface Screen {
 
 const HEAD = 17;
 const ACK_EVERY = 16 * 1024;
+/** Until a connection on which nothing comes is asked whether it lives, and until it is taken for dead then. */
+const SILENT_MS = 20_000;
+const ANSWER_MS = 5_000;
 const ENDED = new Set(["unauthorized", "forbidden", "revoked", "expired", "unknown_session"]);
 
 export class TerminalLink {
@@ -31,6 +34,9 @@ export class TerminalLink {
   private ended = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private dialled = 0;
+  private probing: ReturnType<typeof setTimeout> | undefined;
+  /** Whether the gateway answers pings: one of before knows none. */
+  private answers = false;
   /** That the keyboard is wanted, or had: each connection asks for it anew. */
   private wish: { force: boolean } | undefined;
   private mine = false;
@@ -67,13 +73,32 @@ export class TerminalLink {
   end(): void {
     this.ended = true;
     clearTimeout(this.timer);
+    clearTimeout(this.probing);
     this.socket?.close();
+  }
+
+  /** Asks whether the connection lives; without an answer there is another one soon. */
+  probe(): void {
+    if (!this.answers || this.ended || this.socket?.readyState !== WebSocket.OPEN) return;
+    this.say({ type: "ping" });
+    clearTimeout(this.probing);
+    this.probing = setTimeout(() => this.redial(), ANSWER_MS);
+  }
+
+  /** Something has come: it lives. */
+  private heard(): void {
+    clearTimeout(this.probing);
+    this.probing = setTimeout(() => this.probe(), SILENT_MS);
   }
 
   /** Tries again now if it is waiting. A connection that was dialled before another was lost, at `lost` (Date.now()), is taken for dead. */
   renew(lost = 0): void {
     if (this.ended || (this.timer === undefined && this.dialled > lost)) return;
     this.failures = 0;
+    this.redial();
+  }
+
+  private redial(): void {
     const old = this.socket;
     this.dial();
     old?.close();
@@ -81,7 +106,9 @@ export class TerminalLink {
 
   private dial(): void {
     clearTimeout(this.timer);
+    clearTimeout(this.probing);
     this.timer = undefined;
+    this.answers = false;
     this.dialled = Date.now();
     const socket = new this.Maker(this.url);
     socket.binaryType = "arraybuffer";
@@ -93,10 +120,13 @@ export class TerminalLink {
       if (this.wish !== undefined) this.say({ type: "take", ...this.wish });
     };
     socket.onmessage = ({ data }) => {
-      if (this.socket === socket) typeof data === "string" ? this.hear(JSON.parse(data)) : this.show(new Uint8Array(data));
+      if (this.socket !== socket) return;
+      this.heard();
+      typeof data === "string" ? this.hear(JSON.parse(data)) : this.show(new Uint8Array(data));
     };
     socket.onclose = ({ reason }) => {
       if (this.ended || this.socket !== socket) return;
+      clearTimeout(this.probing);
       if (ENDED.has(reason)) {
         this.ended = true;
         this.screen.note(`The gateway ended the connection: ${reason}`);
@@ -112,6 +142,7 @@ export class TerminalLink {
       case "hello":
         this.failures = 0;
         this.viewer = said.viewer;
+        this.answers = said.answers === true;
         this.screen.note("");
         if (said.state) this.tell(said.state);
         break;
