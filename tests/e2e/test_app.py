@@ -202,12 +202,16 @@ async def test_a_terminal_is_typed_into(product: Product, browser: Browser, tmp_
     ann = await screen(browser, product)
     async with await product.client() as client:
         made = await client.call("session.create", adapter="pty", agent="shell", cwd=str(tmp_path))
+    guest = await screen(browser, product, role="viewer")
+    await guest.open(f"/terminal/{made['session']}")
+    await expect(guest.page.locator(".terminal .idle")).to_contain_text("needs the role participant; yours is viewer")
     await ann.open(f"/terminal/{made['session']}")
     await ann.page.get_by_role("button", name="Type here").click()
     await expect(ann.page.locator(".terminal .meta")).to_have_text("you type")
-    await ann.page.locator(".terminal .screen").click()
     await ann.page.keyboard.type("printf '\\033[38;2;1;2;3mcolour\\033[0m'; echo $((40 + 2))-typed\n")
-    await expect(ann.page.locator(".xterm-rows")).to_contain_text("42-typed")
+    for one in (ann, guest):
+        await expect(one.page.locator(".xterm-rows")).to_contain_text("42-typed")
+    await expect(guest.page.locator(".terminal .meta")).to_have_text("root types; you can only look")
     assert ann.wrong == []
 
 

@@ -4,7 +4,9 @@ import "@xterm/xterm/css/xterm.css";
 import { createSignal, For, onCleanup, onMount, Show } from "solid-js";
 import { newViewer } from "../client/ids";
 import { TerminalLink, type TerminalState } from "../client/terminal";
-import { connection, may, onConnected, say, socketMaker, world } from "../store/world";
+import { isClosed } from "../client/connection";
+import { visible } from "../model/format";
+import { connection, hello, may, onConnected, say, socketMaker, world } from "../store/world";
 import { Icon } from "./Icon";
 import { adopting } from "./sheets";
 
@@ -20,27 +22,32 @@ const KEYS: [string, string][] = [
   ["Enter", "\r"],
 ];
 
+const DARK = { background: "#0b0e11", foreground: "#d7dde3", cursor: "#d7dde3" };
+const LIGHT = { background: "#ffffff", foreground: "#1c2127", cursor: "#1c2127", selectionBackground: "#b6d7ff" };
+
 /** A session's terminal, which several may look at and one types in. */
 export function Terminal(props: { id: string }) {
   const [state, setState] = createSignal<TerminalState>({});
   const [mine, setMine] = createSignal(false);
   const [note, setNote] = createSignal("connecting …");
+  const [problem, setProblem] = createSignal("");
   let place: HTMLDivElement | undefined;
   let link: TerminalLink | undefined;
 
   onMount(() => {
     if (place === undefined) return;
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const theme = () => (dark.matches ? DARK : LIGHT);
     const terminal = new Xterm({
       fontFamily: getComputedStyle(place).fontFamily,
       fontSize: 13,
       scrollback: 5000,
       cursorBlink: true,
       screenReaderMode: true,
-      theme: dark
-        ? { background: "#0b0e11", foreground: "#d7dde3", cursor: "#d7dde3" }
-        : { background: "#ffffff", foreground: "#1c2127", cursor: "#1c2127", selectionBackground: "#b6d7ff" },
+      theme: theme(),
     });
+    const recolour = () => (terminal.options.theme = theme());
+    dark.addEventListener("change", recolour);
     const fit = new FitAddon();
     terminal.loadAddon(fit);
     const into = place;
@@ -60,7 +67,10 @@ export function Terminal(props: { id: string }) {
         if (now.columns && now.rows && (now.columns !== terminal.cols || now.rows !== terminal.rows)) {
           terminal.resize(now.columns, now.rows);
         }
-        if (own && !mine()) sized();
+        if (own && !mine()) {
+          sized();
+          terminal.focus();
+        }
         setMine(own);
       },
       note: setNote,
@@ -78,18 +88,18 @@ export function Terminal(props: { id: string }) {
       if (mine()) sized();
     });
     watching.observe(place);
-    connection.call("terminal.open", { session: props.id }).catch((error) => {
-      setNote(error instanceof Error ? error.message : String(error));
-    });
-    // The terminal's own messages have none that is answered whatever comes: the main line finds out that a network is gone.
+    if (may("participant")) void start();
     const renewing = onConnected((lost) => made.renew(lost));
     const retry = (): void => {
-      if (document.visibilityState === "visible") made.renew();
+      if (document.visibilityState !== "visible") return;
+      made.renew();
+      made.probe();
     };
     addEventListener("online", retry);
     document.addEventListener("visibilitychange", retry);
     onCleanup(() => {
       renewing();
+      dark.removeEventListener("change", recolour);
       removeEventListener("online", retry);
       document.removeEventListener("visibilitychange", retry);
       watching.disconnect();
@@ -99,7 +109,23 @@ export function Terminal(props: { id: string }) {
     });
   });
 
+  async function start(): Promise<void> {
+    setProblem("");
+    try {
+      await connection.call("terminal.open", { session: props.id });
+    } catch (error) {
+      // without a connection it is as it was, which the connection tells
+      if (!isClosed(error)) setProblem(error instanceof Error ? error.message : String(error));
+    }
+  }
+
   const writer = () => state().writer;
+  const words = () => {
+    if (note()) return note();
+    if (!state().running) return "not running";
+    const who = mine() ? "you type" : writer() ? `${writer()?.actor || "somebody"} types` : "nobody types";
+    return may("participant") && state().writable !== false ? who : `${who}; you can only look`;
+  };
   return (
     <section class="terminal" aria-label="Terminal">
       <header class="head">
@@ -109,14 +135,14 @@ export function Terminal(props: { id: string }) {
         <div class="title">
           <h1>{world.sessions[props.id]?.title ?? "Terminal"}</h1>
           <p class="meta" role="status">
-            {note() || (mine() ? "you type" : writer() ? `${writer()?.actor || "somebody"} types` : "nobody types")}
+            {words()}
           </p>
         </div>
         <div class="controls">
           <Show
             when={mine()}
             fallback={
-              <Show when={may("participant") && state().writable !== false}>
+              <Show when={may("participant") && state().running && state().writable !== false}>
                 <button type="button" class="primary" onClick={() => link?.take(writer() !== null && writer() !== undefined)}>
                   {writer() ? "Take the keyboard" : "Type here"}
                 </button>
@@ -129,6 +155,16 @@ export function Terminal(props: { id: string }) {
           </Show>
         </div>
       </header>
+      <Show when={!note() && !state().running}>
+        <div class="idle" role="status">
+          <p>{visible(problem()) || "The program of this terminal does not run."}</p>
+          <Show when={may("participant")} fallback={<p class="hint">Starting it needs the role participant; yours is {hello()?.role}.</p>}>
+            <button type="button" onClick={() => void start()}>
+              Start it
+            </button>
+          </Show>
+        </div>
+      </Show>
       <div class="screen" ref={place} />
       <Show when={mine()}>
         <div class="keys" role="toolbar" aria-label="Keys">
