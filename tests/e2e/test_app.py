@@ -195,6 +195,16 @@ async def test_a_viewer_sees_and_may_nothing(product: Product, browser: Browser,
     assert await eve.page.get_by_label("Message to the agent").count() == 0
     await eve.open("/new")
     await expect(eve.page.locator(".new")).to_contain_text("A viewer starts no sessions")
+    # nothing leads there, and an empty list says why it is empty
+    await eve.page.get_by_role("searchbox").fill("what nobody has said")
+    await expect(eve.page.locator(".sessions .empty")).to_have_text("Nothing found.")
+    await ann.open(path)
+    await ann.page.locator(".ask").get_by_role("button", name="Deny").click()
+    await ann.page.get_by_label("What the agent is told").press("Enter")
+    await eve.page.get_by_role("searchbox").fill("")
+    await eve.page.get_by_role("button", name="Waiting").click()
+    await expect(eve.page.locator(".sessions .empty")).to_have_text("No session waits for you.")
+    await expect(eve.page.get_by_role("link", name="New")).to_have_count(0)
 
 
 @pytest.mark.browser

@@ -70,9 +70,11 @@ function Signed() {
             <span class="visually-hidden">Waiting for you</span>
             <Badge />
           </a>
-          <a href="/new" class="button primary" aria-label="New session">
-            <Icon name="plus" />
-          </a>
+          <Show when={may("participant")}>
+            <a href="/new" class="button primary" aria-label="New session">
+              <Icon name="plus" />
+            </a>
+          </Show>
         </header>
         <SessionList current={sessionOf() ?? teamOf()} workspace={workspaceOf()} />
         <footer>
@@ -142,10 +144,12 @@ function Signed() {
           Waiting
           <Badge />
         </a>
-        <a href="/new" aria-current={page() === "new" ? "page" : undefined}>
-          <Icon name="plus" />
-          New
-        </a>
+        <Show when={may("participant")}>
+          <a href="/new" aria-current={page() === "new" ? "page" : undefined}>
+            <Icon name="plus" />
+            New
+          </a>
+        </Show>
       </nav>
       <Show when={isNewer()}>
         <p class="toast newer" role="status">
@@ -227,10 +231,12 @@ function Welcome() {
   return (
     <div class="empty welcome">
       <img src="/icon.svg" alt="" width="72" height="72" />
-      <p>Choose a session, or start one.</p>
-      <a class="button primary" href="/new">
-        New session
-      </a>
+      <p>{may("participant") ? "Choose a session, or start one." : "Choose a session."}</p>
+      <Show when={may("participant")}>
+        <a class="button primary" href="/new">
+          New session
+        </a>
+      </Show>
     </div>
   );
 }

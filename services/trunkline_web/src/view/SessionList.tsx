@@ -53,6 +53,7 @@ export const passes = (state: SessionState, filter: Filter): boolean =>
 export function SessionList(props: { current?: string; workspace?: string }) {
   const [search, setSearch] = createSignal("");
   const [filter, setFilter] = createSignal<Filter>("open");
+  const [looking, setLooking] = createSignal(false);
   const shown = createMemo(() =>
     sessions().filter(
       (state) =>
@@ -78,10 +79,18 @@ export function SessionList(props: { current?: string; workspace?: string }) {
     const words = search().trim();
     const { workspace } = props;
     if (!world.loaded || older() === 0 || (!words && workspace === undefined)) return;
+    let over = false;
+    setLooking(true);
     const timer = setTimeout(() => {
-      void bring(words ? { search: words } : { workspace: workspace ?? "" }).catch((error) => isClosed(error) || say(error));
+      void bring(words ? { search: words } : { workspace: workspace ?? "" })
+        .catch((error) => isClosed(error) || say(error))
+        .finally(() => over || setLooking(false));
     }, SEARCH_MS);
-    onCleanup(() => clearTimeout(timer));
+    onCleanup(() => {
+      over = true;
+      clearTimeout(timer);
+      setLooking(false);
+    });
   });
   return (
     <nav class="sessions" aria-label="Sessions" ref={place}>
@@ -115,7 +124,7 @@ export function SessionList(props: { current?: string; workspace?: string }) {
           All directories
         </a>
       </Show>
-      <For each={[...groups().keys()]} fallback={<Nothing searched={search() !== ""} />}>
+      <For each={[...groups().keys()]} fallback={<Nothing filter={filter()} searched={search() !== ""} looking={looking()} />}>
         {(workspace) => <Directory group={groups().get(workspace)} current={props.current} />}
       </For>
       <Show when={older() > 0}>
@@ -212,14 +221,25 @@ function Item(props: { state: SessionState; current?: string }) {
   );
 }
 
-function Nothing(props: { searched: boolean }) {
+const NOTHING: Record<Filter, string> = {
+  open: "No session is here yet.",
+  waiting: "No session waits for you.",
+  running: "No session is running.",
+  trouble: "No session has failed or stalled.",
+  all: "No session is here yet.",
+};
+
+function Nothing(props: { filter: Filter; searched: boolean; looking: boolean }) {
+  const none = () => !props.searched && (props.filter === "open" || props.filter === "all");
   return (
-    <div class="empty">
-      <Show when={world.loaded} fallback={<p>…</p>}>
-        <p>{props.searched ? "Nothing found." : "No session is here yet."}</p>
-        <a class="button primary" href="/new">
-          Start one
-        </a>
+    <div class="empty" role="status">
+      <Show when={world.loaded && !props.looking} fallback={<p>{world.loaded ? "Looking among all sessions …" : "Loading …"}</p>}>
+        <p>{props.searched ? "Nothing found." : NOTHING[props.filter]}</p>
+        <Show when={none() && may("participant")}>
+          <a class="button primary" href="/new">
+            Start one
+          </a>
+        </Show>
       </Show>
     </div>
   );

@@ -1,7 +1,7 @@
 import { createMemo, For, Show } from "solid-js";
 import { money, visible } from "../model/format";
 import { kindsOf } from "../model/overview";
-import { openAsks, sessions, world } from "../store/world";
+import { may, openAsks, sessions, world } from "../store/world";
 import { AskList } from "./AskList";
 import { Icon } from "./Icon";
 import { wordOf } from "./Status";
@@ -34,10 +34,12 @@ export function Workspace(props: { id: string }) {
             </Show>
           </p>
         </div>
-        <a class="button primary" href={`/new?cwd=${encodeURIComponent(cwd())}`}>
-          <Icon name="plus" />
-          New session here
-        </a>
+        <Show when={may("participant")}>
+          <a class="button primary" href={`/new?cwd=${encodeURIComponent(cwd())}`}>
+            <Icon name="plus" />
+            New session here
+          </a>
+        </Show>
       </header>
       <ul class="kinds" aria-label="Sessions by status">
         <For each={kinds()}>
