@@ -35,9 +35,14 @@ def offline_env(name: str, home: Path, api_url: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "SHELL": "/bin/bash",
         "NO_UPDATE_NOTIFIER": "1",
-        **_SETTINGS[name](home, api_url),
+        **offline_settings(name, home, api_url),
     }
     return environment | {"PATH": f"{program.parent}:{_SYSTEM_PATH}"}
+
+
+def offline_settings(name: str, home: Path, api_url: str) -> dict[str, str]:
+    """The variables of agent `name` alone, after its settings were written below `home`: its program may be elsewhere."""
+    return _SETTINGS[name](home, api_url)
 
 
 def _claude(home: Path, api_url: str) -> dict[str, str]:
