@@ -129,7 +129,7 @@ audit: setup web
 
 # build the images, run them with Docker Compose, kill every container (without a registry: tests/deploy/stand-ins.sh)
 compose-test *args: setup
-    @pytest -q -m compose tests/deploy/test_compose.py "$@"
+    @pytest -q -m compose tests/deploy "$@"
 
 # attack it: a thousand kills on one server and on three, then the tests marked long (`just chaos --kills 100 --seed 7`)
 chaos *args: setup

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,23 @@ def missing() -> str | None:
 
 
 class Stack:
-    """A project of Compose with volumes of its own, on a port of its own. Methods raise AssertionError with the output."""
+    """A project of Compose with volumes of its own, on a port of its own. Methods raise AssertionError with the output.
 
-    def __init__(self, name: str, port: int) -> None:
+    `more` are further files of Compose, which say more than those before them; `variables` are what they are told.
+    """
+
+    def __init__(
+        self, name: str, port: int, more: Sequence[Path] = (), *, base: Sequence[str] = FILES, **variables: str
+    ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self._name = name
-        self._environment = {**os.environ, "TRUNKLINE_PORT": str(port), "TRUNKLINE_PROJECTS": "projects"}
+        self._files = [*(TREE / file for file in base), *more]
+        own = {"TRUNKLINE_PORT": str(port), "TRUNKLINE_PROJECTS": "projects"}
+        self._environment = {**os.environ, **own, **variables}
 
     async def compose(self, *arguments: str, within: float = 120) -> str:
-        files = [word for file in FILES for word in ("-f", str(TREE / file))]
-        project = ["--project-name", self._name, "--project-directory", str(TREE)]
+        files = [word for file in self._files for word in ("-f", str(file))]
+        project = ["--project-name", self._name, "--project-directory", str(self._files[0].parent)]
         return await self._docker("compose", *project, *files, *arguments, within=within)
 
     async def _docker(self, *arguments: str, within: float = 60) -> str:

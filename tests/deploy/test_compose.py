@@ -4,6 +4,7 @@ whose death loses anything. `just compose-test` runs it; the scripted model is a
 
 import re
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -54,15 +55,22 @@ async def test_it_comes_up_and_prints_a_link_to_the_app(stack: Stack) -> None:
             assert answer.status == 200
 
 
+def narrow(service: str, found: dict[str, Any]) -> None:
+    """Fails where a container may do more than it has to."""
+    assert found["Config"]["User"] == "10001:10001", service
+    host = found["HostConfig"]
+    assert host["ReadonlyRootfs"] is True, service
+    assert (host["CapDrop"], host["CapAdd"]) == (["ALL"], None), service
+    assert "no-new-privileges:true" in host["SecurityOpt"], service
+    assert host["PidsLimit"] > 0, service
+    assert host["Memory"] > 0, service
+
+
 async def test_no_container_may_do_more_than_it_has_to(stack: Stack) -> None:
     for service in SERVICES:
         found = await stack.inspect(service)
-        assert found["Config"]["User"] == "10001:10001", service
+        narrow(service, found)
         host = found["HostConfig"]
-        assert host["ReadonlyRootfs"] is True, service
-        assert (host["CapDrop"], host["CapAdd"]) == (["ALL"], None), service
-        assert host["PidsLimit"] > 0, service
-        assert host["Memory"] > 0, service
         published = {port for port, at in (host["PortBindings"] or {}).items() if at}
         assert published == ({"30086/tcp"} if service == "gateway" else set()), service
         for binding in (host["PortBindings"] or {}).values():
