@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes stand-ins for the base images where no registry of images is reachable, out of Debian's packages, this machine's
-# Node and the nats-server of .venv. Prints the variables that `just compose-test` and `docker compose build` take.
+# Makes stand-ins for the base images, and for Prometheus and Alertmanager, where no registry of images is reachable, out of
+# Debian's packages, this machine's Node and the nats-server of .venv. Prints the variables that `just compose-test` and `docker compose build` take.
 #
 #   eval "$(tests/deploy/stand-ins.sh)"
 #
@@ -44,5 +44,18 @@ if ! made nats; then
     ln -s busybox "$work/nats/bin/wget"
     tar -C "$work/nats" -c . | docker import -c "ENV PATH=/bin" - "$name:nats"
 fi
-for image in python node nats; do echo "export ${image^^}_IMAGE=$name:$image" >&3; done
+# As their makers' images are: nobody's, with a directory for what they keep. Debian has neither Grafana, a collector nor Jaeger.
+for program in prometheus alertmanager; do
+    made "$program" && continue
+    if [ "$program" = prometheus ]; then package=prometheus; else package=prometheus-$program; fi
+    DOCKER_BUILDKIT=1 docker build --network host -t "$name:$program" - << END
+FROM $name:debian
+RUN apt-get update && apt-get install -y --no-install-recommends $package && rm -rf /var/lib/apt/lists/* \\
+    && install -d -o nobody -g nogroup /$program
+USER nobody
+WORKDIR /$program
+ENTRYPOINT ["/usr/bin/$package"]
+END
+done
+for image in python node nats prometheus alertmanager; do echo "export ${image^^}_IMAGE=$name:$image" >&3; done
 echo "export TRUNKLINE_BUILD_NETWORK=host" >&3
