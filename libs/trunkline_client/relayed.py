@@ -74,6 +74,10 @@ class Wire:
     def pad(self, block: int) -> None:
         self._channel.pad(block)
 
+    def cost(self, message: bytes) -> int:
+        """What a message of either direction counts for."""
+        return self._channel.cost(message)
+
     async def send(self, kind: int, message: bytes, *, last: bool = False) -> None:
         """Raises ConnectionLostError. A message that does not go out as a whole is the connection's last."""
         async with self._sending:

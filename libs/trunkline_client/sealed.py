@@ -11,13 +11,14 @@ from trunkline_client.lost import ConnectionLostError
 from trunkline_client.paired import Paired, Sealed
 from trunkline_client.relayed import PASSING, Refusal, Wire, reach, read_control
 from trunkline_seal import BINARY, CONTROL, TEXT, Identity, Route, control, host_name
+from trunkline_seal.channel import MAX_MESSAGE, cost
 from trunkline_wire import TrunklineError
 
 WINDOW: Final = 512 * 1024
-"""Bytes of messages that may be on their way without being acknowledged; one that is larger goes alone."""
+"""What messages may cost that are on their way without being acknowledged; one that costs more goes alone."""
 ACK_EVERY: Final = 64 * 1024
-MOST_WAITING: Final = 64 * 1024 * 1024 + WINDOW
-"""Bytes that may wait to be received: a host that keeps to the window never has more on its way."""
+MOST_WAITING: Final = cost(MAX_MESSAGE, 0) + WINDOW
+"""What may wait to be received: a host that keeps to the window never has more on its way."""
 CLOSE_S: Final = 2.0
 
 
@@ -47,10 +48,10 @@ class SealedSocket:
         self._wire = wire
         self._sealed = sealed
         self._messages: asyncio.Queue[tuple[aiohttp.WSMessage, int]] = asyncio.Queue()
-        """With the bytes that the host counts for each."""
+        """With what each costs."""
         self._waiting = 0
         self._sent = self._acked = 0
-        """Bytes of messages, and of those that the host has taken."""
+        """What messages cost, and those that the host has taken."""
         self._taken = self._told = 0
         """The same of the other direction."""
         self._room = asyncio.Event()
@@ -119,7 +120,7 @@ class SealedSocket:
             await self._room.wait()
         if self._ended:
             raise ConnectionLostError("the connection to the host is over")
-        self._sent += len(message)
+        self._sent += self._wire.cost(message)
         await self._wire.send(kind, message)
 
     async def _acknowledge(self) -> None:
@@ -141,13 +142,14 @@ class SealedSocket:
                     if closed is not None:
                         code, reason = closed.code, closed.reason
                     continue
-                self._waiting += len(message)
+                size = self._wire.cost(message)
+                self._waiting += size
                 if self._waiting > MOST_WAITING:
                     raise TrunklineError("too_large", "the host sends more than was acknowledged")
                 type, data = (
                     (aiohttp.WSMsgType.TEXT, message.decode()) if kind == TEXT else (aiohttp.WSMsgType.BINARY, message)
                 )
-                self._messages.put_nowait((aiohttp.WSMessage(type, data, None), len(message)))
+                self._messages.put_nowait((aiohttp.WSMessage(type, data, None), size))
         except (ConnectionLostError, TrunklineError, aiohttp.ClientError, OSError, UnicodeError) as error:
             reason = str(error)
         finally:

@@ -18,7 +18,17 @@ MAX_MESSAGE: Final = 64 * 1024 * 1024
 """Bytes of a message; a sender of more is no client of ours."""
 MAX_PAD: Final = 64 * 1024
 """Bytes to a multiple of which messages may be padded."""
+FRAME_COST: Final = 128
+"""Bytes that a frame counts for besides its part of a message: its seal and envelope, and what a relay adds for each that waits."""
 _KINDS: Final = frozenset((TEXT, BINARY, CONTROL))
+
+
+def cost(size: int, pad: int) -> int:
+    """Bytes that a message of `size` bytes counts for in the window of both ends: no less than it has on its way."""
+    whole = 1 + size
+    if pad:
+        whole += pad - whole % pad
+    return whole + -(-whole // PART_BYTES) * FRAME_COST
 
 
 class Sender:
@@ -112,6 +122,10 @@ class Channel:
     def ended(self) -> bool:
         """Whether the other end has said that nothing follows; a connection that ends before was cut."""
         return self._receiver.ended
+
+    def cost(self, message: bytes) -> int:
+        """What a message of either direction counts for."""
+        return cost(len(message), self._sender.pad)
 
     def pad(self, block: int) -> None:
         """From now on messages of both ends are padded to a multiple of so many bytes."""

@@ -11,7 +11,7 @@ from trunkline_seal.channel import BINARY, CONTROL, TEXT
 from trunkline_wire import TrunklineError
 
 WINDOW: Final = 512 * 1024
-"""Bytes of messages that may be on their way to the device; above it the gateway is not read from."""
+"""What messages may cost that are on their way to the device; above it the gateway is not read from."""
 ACK_EVERY: Final = 64 * 1024
 CLOSE_S: Final = 5.0
 """Seconds that the last word to the device may take."""
@@ -88,7 +88,7 @@ class Bridge:
                     await self._gateway.send_bytes(message)
             except (ConnectionError, aiohttp.ClientError):
                 await asyncio.Event().wait()  # what the gateway closed with comes by the other way
-            self._taken += len(message)
+            self._taken += self._sealed.cost(message)
             if self._taken - self._told >= ACK_EVERY:
                 self._told = self._taken
                 await self._sealed.say({"ack": self._taken})
@@ -109,7 +109,7 @@ class Bridge:
                     return Closed(int(message.data or 1000), str(message.extra or ""))
                 case _:
                     return Closed(self._gateway.close_code or 1006, "the gateway is gone")
-            self._sent += len(data)
+            self._sent += self._sealed.cost(data)
             await self._sealed.send(kind, data)
 
     def _ack(self, taken: int) -> None:

@@ -79,6 +79,10 @@ class Sealed:
     def pad(self, block: int) -> None:
         self._channel.pad(block)
 
+    def cost(self, message: bytes) -> int:
+        """What a message of either direction counts for."""
+        return self._channel.cost(message)
+
     async def send(self, kind: int, message: bytes, *, last: bool = False) -> None:
         """Nothing follows the last message, nor one that did not go out as a whole: it would not open. Raises GoneError then."""
         async with self._sending:

@@ -129,7 +129,7 @@ class Talk:
         while True:
             kind, message = await self.receive()
             if kind != CONTROL:
-                self.taken += len(message)
+                self.taken += self.channel.cost(message)
                 if self.acks and self.taken - self._told >= ACK_EVERY:
                     self._told = self.taken
                     await self.control({"ack": self.taken})

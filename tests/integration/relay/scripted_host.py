@@ -122,7 +122,8 @@ class Visit:
                     return
             else:
                 await (ws.send_str(message.decode()) if kind == TEXT else ws.send_bytes(message))
-                taken += len(message)
+                assert self._channel is not None
+                taken += self._channel.cost(message)
                 await self.say({"ack": taken})
 
     async def _down(self, ws: aiohttp.ClientWebSocketResponse) -> None:
@@ -131,7 +132,8 @@ class Visit:
             while self.sent - self.acked >= WINDOW:
                 self.news.clear()
                 await self.news.wait()
-            self.sent += len(data)
+            assert self._channel is not None
+            self.sent += self._channel.cost(data)
             await self.send(TEXT if message.type is aiohttp.WSMsgType.TEXT else BINARY, data)
         await self.say({"closed": {"code": ws.close_code or 1000, "reason": ""}}, last=True)
 

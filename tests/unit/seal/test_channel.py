@@ -1,9 +1,10 @@
 """A channel gives what was sealed, once and in order, and nothing else: whatever somebody does to the frames between."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trunkline_relay import lines
 from trunkline_seal import BINARY, CONTROL, TEXT, Accepting, Channel, Identity, Opening, envelope
 from trunkline_seal import channel as channels
 from trunkline_wire import TrunklineError
@@ -54,6 +55,16 @@ def test_both_directions(up: Said, down: Said, pad: int) -> None:
     assert opened(device, sealed(host, down)) == down
     if pad:
         assert all((len(frame) - SEAL) % pad == 0 for frame in frames)
+
+
+@given(size=st.integers(0, 3 * channels.PART_BYTES), pad=st.sampled_from((0, 16, 100, 65536)))
+@settings(max_examples=30)
+def test_a_message_costs_no_less_than_it_has_on_its_way(size: int, pad: int) -> None:
+    device, _ = shaken()
+    device.pad(pad)
+    frames = [envelope.pack(SID, frame) for frame in device.seal(BINARY, bytes(size))]
+    waiting = sum(len(frame) + lines.OVERHEAD for frame in frames)
+    assert waiting <= device.cost(bytes(size)) <= waiting + len(frames) * 32
 
 
 @given(messages=said, data=st.data())

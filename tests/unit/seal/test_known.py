@@ -7,7 +7,7 @@ import pytest
 from tests.unit.seal import known
 
 from trunkline_seal import Accepting, Identity, Opening
-from trunkline_seal.channel import Receiver
+from trunkline_seal.channel import Receiver, cost
 from trunkline_seal.handshake import HEADER_BYTES
 from trunkline_seal.pairing import Link
 from trunkline_wire import TrunklineError
@@ -26,6 +26,11 @@ def test_what_is_not_drawn_at_random_is_made_as_it_was_recorded() -> None:
         name: then[name] for name in then if name not in RANDOM
     }
     assert [len(frame) for frame in now["up"]] == [len(frame) for frame in then["up"]]
+
+
+@pytest.mark.parametrize("one", json.loads((known.RECORDINGS / "costs.json").read_bytes()))
+def test_a_message_costs_what_both_languages_say(one: dict[str, int]) -> None:
+    assert cost(one["size"], one["pad"]) == one["cost"]
 
 
 def test_a_link_is_read_as_it_was_written() -> None:

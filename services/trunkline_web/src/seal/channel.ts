@@ -11,6 +11,15 @@ export const PART_BYTES = 64 * 1024;
 export const MAX_PAD = 64 * 1024;
 export const MAX_MESSAGE = 64 * 1024 * 1024;
 export const HEADER_BYTES = 24;
+/** Bytes that a frame counts for besides its part of a message. */
+const FRAME_COST = 128;
+
+/** What a message of `size` bytes counts for in the window of both ends, as trunkline_seal/channel.py has it. */
+export function cost(size: number, pad: number): number {
+  let whole = 1 + size;
+  if (pad > 0) whole += pad - (whole % pad);
+  return whole + Math.ceil(whole / PART_BYTES) * FRAME_COST;
+}
 
 export interface Message {
   kind: number;
@@ -136,6 +145,11 @@ export class Channel {
 
   get ended(): boolean {
     return this.receiver.ended;
+  }
+
+  /** What a message of either direction counts for. */
+  cost(content: Uint8Array): number {
+    return cost(content.length, this.sender.pad);
   }
 
   /** From now on messages of both ends are padded to a multiple of so many bytes. */

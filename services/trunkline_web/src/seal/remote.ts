@@ -2,7 +2,7 @@
 
 import type { Order, Report } from "./worker";
 
-/** Bytes of messages after which the worker is told that they were taken. */
+/** What messages cost after which the worker is told that they were taken. */
 const TELL_EVERY = 64 * 1024;
 
 export const newWorker = (): Worker => new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });

@@ -7,14 +7,14 @@ import { identityOf, ready, routeOf } from "./keys";
 import { learn, load, vouch } from "./record";
 import { deviceProof, reach, refusal, type Said, type Wire } from "./wire";
 
-/** Bytes of messages that may be on their way without being acknowledged. */
+/** What messages may cost that are on their way without being acknowledged. */
 const WINDOW = 512 * 1024;
 /** After these the next try may do better; all others are the host's or the relay's last word. */
 const PASSING = new Set(["host_away", "rate_limited", "timeout", "not_running", "log_unavailable", "bad_seal", "bad_frame"]);
 
 export interface Listener {
   opened(): void;
-  /** `size` is to be given to `taken` once the message was. */
+  /** `size`, what it costs, is to be given to `taken` once the message was. */
   message(data: string | Uint8Array<ArrayBuffer>, size: number): void;
   /** Once, at the end. `refused`: another try would end as well. */
   closed(code: number, reason: string, refused?: { code: string; message: string }): void;
@@ -41,7 +41,7 @@ export class SealedSocket {
     this.flush();
   }
 
-  /** So many bytes more have been taken by whoever listens. */
+  /** What costs so much more has been taken by whoever listens. */
   taken(size: number): void {
     this.took += size;
     if (!this.ended) this.wire?.say({ ack: this.took });
@@ -57,7 +57,7 @@ export class SealedSocket {
     while (this.wire !== undefined && !this.ended && this.sent - this.acked < WINDOW) {
       const next = this.waiting.shift();
       if (next === undefined) return;
-      this.sent += next.content.length;
+      this.sent += this.wire.cost(next.content);
       this.wire.send(next.kind, next.content);
     }
   }
@@ -74,7 +74,7 @@ export class SealedSocket {
         const { kind, content } = await wire.next();
         if (this.ended) return;
         if (kind === CONTROL) await this.hear(JSON.parse(text(content)) as Said);
-        else this.listener.message(kind === TEXT ? text(content) : content, content.length);
+        else this.listener.message(kind === TEXT ? text(content) : content, wire.cost(content));
       }
       this.end(1006, "");
     } catch (error) {

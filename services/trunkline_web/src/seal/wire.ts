@@ -92,6 +92,11 @@ export class Wire {
     this.channel.pad(block);
   }
 
+  /** What a message of either direction counts for. */
+  cost(content: Uint8Array): number {
+    return this.channel.cost(content);
+  }
+
   send(kind: number, content: Uint8Array, last = false): void {
     if (this.frames.socket.readyState !== WebSocket.OPEN) return;
     for (const frame of this.channel.seal(kind, content, last)) {

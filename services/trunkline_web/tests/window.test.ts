@@ -1,0 +1,77 @@
+/** The window of a sealed WebSocket, and what a message costs in it: as trunkline_seal/channel.py and trunkline_client/sealed.py have them. */
+
+import { beforeEach, expect, test, vi } from "vitest";
+import costs from "../../../tests/recordings/seal/costs.json";
+import { cost, MAX_PAD, TEXT } from "../src/seal/channel";
+import { utf8 } from "../src/seal/bytes";
+import { SealedSocket } from "../src/seal/socket";
+
+/** A wire on which every message is filled up to MAX_PAD. */
+class Padded {
+  ended = false;
+  readonly sent: number[] = [];
+  readonly said: unknown[] = [];
+  private coming: { kind: number; content: Uint8Array }[] = [];
+  private wake: (() => void) | undefined;
+  pad = (): void => undefined;
+  close = (): void => undefined;
+  cost = (content: Uint8Array): number => cost(content.length, MAX_PAD);
+  send = (kind: number): number => this.sent.push(kind);
+  say = (value: unknown): number => this.said.push(value);
+  hear = async (): Promise<unknown> => ({ opened: true });
+
+  come(kind: number, content: string): void {
+    this.coming.push({ kind, content: utf8(content) });
+    this.wake?.();
+  }
+
+  async next(): Promise<unknown> {
+    while (this.coming.length === 0) await new Promise<void>((resolve) => (this.wake = resolve));
+    return this.coming.shift();
+  }
+}
+
+const { there } = vi.hoisted(() => ({ there: { wire: undefined as unknown } }));
+const paired = { relay: "https://relay.example", route: new Uint8Array(32), seed: new Uint8Array(32), secret: new Uint8Array(32) };
+vi.mock("../src/seal/record", () => ({ load: async () => paired, learn: async () => undefined, vouch: async () => undefined }));
+vi.mock("../src/seal/wire", () => ({
+  reach: async () => ({ wire: there.wire, about: { identity: "" } }),
+  deviceProof: () => undefined,
+}));
+
+const wire = (): Padded => there.wire as Padded;
+beforeEach(() => (there.wire = new Padded()));
+
+async function opened(listener: Partial<ConstructorParameters<typeof SealedSocket>[1]> = {}): Promise<SealedSocket> {
+  return new Promise((resolve) => {
+    const socket: SealedSocket = new SealedSocket("/ws", {
+      opened: () => resolve(socket),
+      message: () => undefined,
+      closed: () => undefined,
+      ...listener,
+    });
+  });
+}
+
+test.each(costs)("a message costs what both languages say: $size bytes, padded to $pad", ({ size, pad, cost: said }) => {
+  expect(cost(size, pad)).toBe(said);
+});
+
+test("no more small messages are sent than the window takes", async () => {
+  const socket = await opened();
+  for (let count = 0; count < 100; count++) socket.send("x");
+  expect(wire().sent.length).toBe(8);
+  wire().come(2, `{"ack":${3 * 65664}}`);
+  await vi.waitFor(() => expect(wire().sent.length).toBe(11));
+  socket.close();
+});
+
+test("what was taken is told as it costs", async () => {
+  const sizes: number[] = [];
+  const socket = await opened({ message: (_, size) => sizes.push(size) });
+  for (let count = 0; count < 2; count++) wire().come(TEXT, "x");
+  await vi.waitFor(() => expect(sizes).toEqual([65664, 65664]));
+  for (const size of sizes) socket.taken(size);
+  expect(wire().said.slice(1)).toEqual([{ ack: 65664 }, { ack: 131328 }]);
+  socket.close();
+});
