@@ -2,9 +2,10 @@
 
 import { beforeEach, expect, test, vi } from "vitest";
 import costs from "../../../tests/recordings/seal/costs.json";
-import { cost, MAX_PAD, TEXT } from "../src/seal/channel";
 import { utf8 } from "../src/seal/bytes";
+import { cost, MAX_PAD, MOST_WAITING, PART_BYTES, TEXT } from "../src/seal/channel";
 import { SealedSocket } from "../src/seal/socket";
+import { Frames } from "../src/seal/wire";
 
 /** A wire on which every message is filled up to MAX_PAD. */
 class Padded {
@@ -34,7 +35,8 @@ class Padded {
 const { there } = vi.hoisted(() => ({ there: { wire: undefined as unknown } }));
 const paired = { relay: "https://relay.example", route: new Uint8Array(32), seed: new Uint8Array(32), secret: new Uint8Array(32) };
 vi.mock("../src/seal/record", () => ({ load: async () => paired, learn: async () => undefined, vouch: async () => undefined }));
-vi.mock("../src/seal/wire", () => ({
+vi.mock("../src/seal/wire", async (original) => ({
+  ...(await original<typeof import("../src/seal/wire")>()),
   reach: async () => ({ wire: there.wire, about: { identity: "" } }),
   deviceProof: () => undefined,
 }));
@@ -74,4 +76,30 @@ test("what was taken is told as it costs", async () => {
   for (const size of sizes) socket.taken(size);
   expect(wire().said.slice(1)).toEqual([{ ack: 65664 }, { ack: 131328 }]);
   socket.close();
+});
+
+test("a page that takes nothing of a host that goes on is no place for all of it", async () => {
+  const large = "x".repeat(8 * 1024 * 1024);
+  let given = 0;
+  const ended = new Promise<unknown[]>((resolve) => {
+    void opened({ message: () => (given += large.length), closed: (...how) => resolve(how) });
+  });
+  for (let count = 0; count < 10; count++) wire().come(TEXT, large);
+  expect(await ended).toEqual([1006, "the host sends more than was acknowledged", undefined]);
+  expect(given).toBeLessThan(MOST_WAITING);
+  expect(given).toBeGreaterThan(MOST_WAITING - 2 * large.length);
+});
+
+test.each(["large", "empty"])("a flood of %s frames ends the connection, and none of it is kept", async (how) => {
+  const socket = { close: vi.fn(), onmessage: undefined as unknown as (event: { data: unknown }) => void };
+  const frames = new Frames(socket as unknown as WebSocket);
+  const frame = new ArrayBuffer(how === "large" ? PART_BYTES : 0);
+  const most = Math.floor(MOST_WAITING / (frame.byteLength + 128));
+  socket.onmessage({ data: frame });
+  expect((await frames.next()).length).toBe(frame.byteLength);
+  for (let count = 0; count < most; count++) socket.onmessage({ data: frame });
+  expect(socket.close).not.toHaveBeenCalled();
+  for (let count = 0; count < 2; count++) socket.onmessage({ data: frame });
+  expect(socket.close).toHaveBeenCalled();
+  await expect(frames.next()).rejects.toMatchObject({ code: "too_large" });
 });

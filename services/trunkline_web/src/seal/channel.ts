@@ -12,7 +12,7 @@ export const MAX_PAD = 64 * 1024;
 export const MAX_MESSAGE = 64 * 1024 * 1024;
 export const HEADER_BYTES = 24;
 /** Bytes that a frame counts for besides its part of a message. */
-const FRAME_COST = 128;
+export const FRAME_COST = 128;
 
 /** What a message of `size` bytes counts for in the window of both ends, as trunkline_seal/channel.py has it. */
 export function cost(size: number, pad: number): number {
@@ -28,6 +28,11 @@ export interface Message {
 
 export const badSeal = (why: string): TrunklineError =>
   new TrunklineError("bad_seal", `the connection ends: ${why}; the next one resumes by cursor`);
+
+/** What messages may cost that are on their way without being acknowledged. */
+export const WINDOW = 512 * 1024;
+/** What may wait to be taken: a host that keeps to the window never has more on its way. */
+export const MOST_WAITING = cost(MAX_MESSAGE, 0) + WINDOW;
 
 /** One direction, at its beginning. `header` goes before its first frame. */
 export class Sender {

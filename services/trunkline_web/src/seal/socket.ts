@@ -2,15 +2,13 @@
 
 import { TrunklineError } from "trunkline-client";
 import { fromBase64, text, toBase64, utf8 } from "./bytes";
-import { BINARY, CONTROL, MAX_PAD, TEXT } from "./channel";
+import { BINARY, CONTROL, MAX_PAD, MOST_WAITING, TEXT, WINDOW } from "./channel";
 import { identityOf, ready, routeOf } from "./keys";
 import { learn, load, vouch } from "./record";
 import { deviceProof, reach, refusal, type Said, type Wire } from "./wire";
 
-/** What messages may cost that are on their way without being acknowledged. */
-const WINDOW = 512 * 1024;
 /** After these the next try may do better; all others are the host's or the relay's last word. */
-const PASSING = new Set(["host_away", "rate_limited", "timeout", "not_running", "log_unavailable", "bad_seal", "bad_frame"]);
+const PASSING = new Set(["host_away", "rate_limited", "timeout", "not_running", "log_unavailable", "bad_seal", "bad_frame", "too_large"]);
 
 export interface Listener {
   opened(): void;
@@ -26,6 +24,7 @@ export class SealedSocket {
   private waiting: { kind: number; content: Uint8Array }[] = [];
   private sent = 0;
   private acked = 0;
+  private given = 0;
   private took = 0;
   private ended = false;
 
@@ -74,7 +73,7 @@ export class SealedSocket {
         const { kind, content } = await wire.next();
         if (this.ended) return;
         if (kind === CONTROL) await this.hear(JSON.parse(text(content)) as Said);
-        else this.listener.message(kind === TEXT ? text(content) : content, wire.cost(content));
+        else this.give(kind === TEXT ? text(content) : content, wire.cost(content));
       }
       this.end(1006, "");
     } catch (error) {
@@ -82,6 +81,12 @@ export class SealedSocket {
       const lasting = known && !PASSING.has(error.code);
       this.end(1006, known ? error.message : "", lasting ? { code: error.code, message: error.message } : undefined);
     }
+  }
+
+  private give(data: string | Uint8Array<ArrayBuffer>, size: number): void {
+    this.given += size;
+    if (this.given - this.took > MOST_WAITING) throw new TrunklineError("too_large", "the host sends more than was acknowledged");
+    this.listener.message(data, size);
   }
 
   private async hear(said: Said): Promise<void> {

@@ -2,7 +2,7 @@
 
 import { TrunklineError } from "trunkline-client";
 import { type Bytes, fromBase64, fromHex, joined, text, toBase64, utf8 } from "./bytes";
-import { badSeal, type Channel, CONTROL, type Message } from "./channel";
+import { badSeal, type Channel, CONTROL, FRAME_COST, type Message, MOST_WAITING } from "./channel";
 import { pack, unpack } from "./envelope";
 import { Opening } from "./handshake";
 import { hostName, type Pair, ready, signed } from "./keys";
@@ -25,15 +25,20 @@ export interface Wanted {
 export class CutError extends Error {}
 
 /** What comes by a WebSocket, in order, for whoever asks for the next. */
-class Frames {
+export class Frames {
   private waiting: (string | Bytes)[] = [];
+  /** Bytes of them, and FRAME_COST for each. */
+  private size = 0;
   private over = false;
   private wake: (() => void) | undefined;
 
   constructor(readonly socket: WebSocket) {
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => {
-      this.waiting.push(typeof data === "string" ? data : new Uint8Array(data));
+      const frame: string | Bytes = typeof data === "string" ? data : new Uint8Array(data);
+      this.size += frame.length + FRAME_COST;
+      if (this.flooded) this.giveUp();
+      else this.waiting.push(frame);
       this.wake?.();
     };
     socket.onclose = socket.onerror = () => {
@@ -59,10 +64,23 @@ class Frames {
 
   private async any(): Promise<string | Bytes> {
     while (this.waiting.length === 0) {
+      if (this.flooded) throw new TrunklineError("too_large", "the host sends more than was acknowledged");
       if (this.over) throw new CutError("the connection was cut");
       await new Promise<void>((resolve) => (this.wake = resolve));
     }
-    return this.waiting.shift()!;
+    const frame = this.waiting.shift()!;
+    this.size -= frame.length + FRAME_COST;
+    return frame;
+  }
+
+  private get flooded(): boolean {
+    return this.size > MOST_WAITING;
+  }
+
+  /** What waits is of no use any more: nothing would open that follows it. */
+  private giveUp(): void {
+    this.waiting = [];
+    this.socket.close();
   }
 }
 
