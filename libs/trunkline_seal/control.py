@@ -17,6 +17,10 @@ HOST_PATH: Final = "/relay/v1/host"
 DEVICE_PATH: Final = "/relay/v1/device/"
 MAX_DEVICES: Final = 1_000
 """That a host may admit."""
+MAX_OF_DEVICE: Final = 16
+"""Connections that a device may have to its host at a time."""
+MAX_PAIRINGS: Final = 16
+"""Connections of devices that a host may be pairing at a time."""
 MAX_CONTROL: Final = 128 * 1024
 """Bytes of a control frame: a list of MAX_DEVICES keys has its place in it."""
 

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from trunkline_seal.control import MAX_DEVICES, Base, Close, Failed, Opened, b64
+from trunkline_seal.control import MAX_DEVICES, MAX_OF_DEVICE, MAX_PAIRINGS, Base, Close, Failed, Opened, b64
 from trunkline_seal.handshake import SID_BYTES
 from trunkline_seal.keys import KEY_BYTES
 from trunkline_wire import TrunklineError
@@ -12,7 +12,7 @@ from trunkline_wire import TrunklineError
 MAX_OFFERS: Final = 16
 MAX_OFFER_S: Final = 300.0
 MAX_CONNECTIONS: Final = 256
-"""Of one host at a time."""
+"""Of the devices of one host at a time; those that are being paired count apart, so that no paired device keeps them out."""
 MAX_PAIRING: Final = 64
 """Signs of a pairing's name."""
 
@@ -99,8 +99,7 @@ class HostPlace:
             raise TrunklineError("host_away", "the host is just connecting: try again in a moment")
         if device is not None and device not in self.admitted:
             raise TrunklineError(*_UNPAIRED)
-        if len(self.visits) >= MAX_CONNECTIONS:
-            raise TrunklineError("rate_limited", f"the host has {MAX_CONNECTIONS} connections already")
+        self._require_room(device)
         if device is None and self.offers.pop(pairing, 0.0) <= self._clock():
             raise TrunklineError(
                 "bad_pairing", "the link is too old, was used before, or is none: `trunkline pair` makes another"
@@ -108,6 +107,16 @@ class HostPlace:
         visit = Visit(sid or secrets.token_bytes(SID_BYTES), self, line, device)
         self.visits[visit.sid] = visit
         return visit
+
+    def _require_room(self, device: bytes | None) -> None:
+        paired = [visit.device for visit in self.visits.values() if visit.device is not None]
+        if device is None:
+            if len(self.visits) - len(paired) >= MAX_PAIRINGS:
+                raise TrunklineError("rate_limited", f"{MAX_PAIRINGS} devices are being paired with the host already")
+        elif paired.count(device) >= MAX_OF_DEVICE:
+            raise TrunklineError("rate_limited", f"this device has {MAX_OF_DEVICE} connections to the host already")
+        elif len(paired) >= MAX_CONNECTIONS:
+            raise TrunklineError("rate_limited", f"the host has {MAX_CONNECTIONS} connections already")
 
     def leave(self, visit: Visit, reason: str, told: tuple[str, str] | None = None) -> None:
         """The connection is over, whoever ended it. `told`: the error, code and text, that the device hears."""

@@ -17,6 +17,7 @@ from trunkline_relay.host import Uplink
 from trunkline_relay.sealed import GoneError, Inbox, Sealed, Send, answered, first_message
 from trunkline_seal import control
 from trunkline_seal.channel import MAX_PAD
+from trunkline_seal.control import MAX_OF_DEVICE, MAX_PAIRINGS
 from trunkline_wire import TrunklineError
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ HANDSHAKE_S: Final = 10.0
 TOLD_S: Final = 1.0
 """Seconds that those who were revoked have for being told so, before the relay lets go of them."""
 MAX_VISITS: Final = 256
+"""Of devices; those that are being paired count apart. Twice as many may be there with those that just end, likewise of one device."""
 
 
 class Door(Protocol):
@@ -129,13 +131,14 @@ class Visits:
     # What comes by the line
 
     def opened(self, uplink: Uplink, said: control.Opened, sid: bytes) -> None:
-        if sid in self._visits or len(self._visits) >= 2 * MAX_VISITS:
+        if sid in self._visits or self._crowded(list(self._visits.values()), said, 2):
             self._refuse("rate_limited")
             log.warning("visit_refused", extra={"reason": "known already, or far too many"})
             return
         metrics.RELAY_HOST_VISITS_BEGUN.inc()
+        crowd = self._crowded([one for one in self._visits.values() if not one.left], said, 1)
         visit = self._visits[sid] = Visit(uplink, said, sid)
-        visit.task = asyncio.create_task(self._run(visit, room=len(self._visits) <= MAX_VISITS))
+        visit.task = asyncio.create_task(self._run(visit, crowd))
 
     def frame(self, sid: bytes, ct: bytes) -> None:
         visit = self._visits.get(sid)
@@ -154,13 +157,22 @@ class Visits:
             visit.left = True
             visit.inbox.close()
 
+    def _crowded(self, there: list[Visit], said: control.Opened, times: int) -> str:
+        """Why there is no room for one more. A device comes by no other route key than the relay names: it counts by that."""
+        routes = [one.said.device for one in there if one.said.device]
+        if not said.device:
+            return f"{MAX_PAIRINGS} pairings" if len(there) - len(routes) >= times * MAX_PAIRINGS else ""
+        if routes.count(said.device) >= times * MAX_OF_DEVICE:
+            return f"{MAX_OF_DEVICE} connections of the device"
+        return f"{MAX_VISITS} connections" if len(routes) >= times * MAX_VISITS else ""
+
     # One of them
 
-    async def _run(self, visit: Visit, *, room: bool) -> None:
+    async def _run(self, visit: Visit, crowd: str) -> None:
         reason = ""
         try:
-            if not room:
-                raise TrunklineError("rate_limited", f"{MAX_VISITS} connections are here, or just end")
+            if crowd:
+                raise TrunklineError("rate_limited", f"{crowd} are here already")
             if visit.said.pairing:
                 await self._welcome.receive(visit.said.pairing, visit.sid, visit.inbox, visit.send)
             else:

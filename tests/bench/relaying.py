@@ -121,13 +121,14 @@ class Host:
         await ws.send_str(control.encode(control.Host(route=b64(route.public), signature=b64(signature))))
         ready = control.to_host((await ws.receive()).data)
         assert isinstance(ready, control.Ready), ready
-        await ws.send_str(control.encode(control.Admit(devices=[b64(KEY.public)])))
+        await ws.send_str(control.encode(control.Admit(devices=[b64(key.public) for key in KEYS])))
         return cls(url, ws, ready.host)
 
     async def device(self, http: aiohttp.ClientSession) -> "Device":
         ws = await http.ws_connect(self.url + control.DEVICE_PATH + self.name, max_msg_size=0)
-        signature = KEY.sign(control.device_text(urlsplit(self.url).netloc, self.name, await challenge(ws)))
-        await ws.send_str(control.encode(control.Device(route=b64(KEY.public), signature=b64(signature))))
+        key = KEYS[len(self.devices) % len(KEYS)]
+        signature = key.sign(control.device_text(urlsplit(self.url).netloc, self.name, await challenge(ws)))
+        await ws.send_str(control.encode(control.Device(route=b64(key.public), signature=b64(signature))))
         opened = control.to_device((await ws.receive()).data)
         assert isinstance(opened, control.Opened), opened
         device = Device(ws, bytes.fromhex(opened.sid))
@@ -161,8 +162,8 @@ class Device:
             self.received += 1
 
 
-KEY: Final = Route.new()
-"""Of all devices: the relay checks a signature for each connection."""
+KEYS: Final = [Route.new() for _ in range(-(-A_HOST // control.MAX_OF_DEVICE))]
+"""Of the devices of each host: the relay checks a signature for each connection."""
 
 
 async def challenge(ws: aiohttp.ClientWebSocketResponse) -> bytes:

@@ -21,6 +21,7 @@ from trunkline_relay.app import Host, hosting
 from trunkline_relay.network import Network
 from trunkline_relay.settings import RelaySettings
 from trunkline_seal import CONTROL, TEXT
+from trunkline_seal.control import MAX_OF_DEVICE
 from trunkline_seal.pairing import Link
 from trunkline_testkit import eventually
 from trunkline_testkit.product import Client
@@ -365,6 +366,33 @@ async def test_one_connection_too_many_ends_and_does_not_wait(
     await eventually(lambda: len(host.visits) == 0)
     assert await refusal(phone) == ""
     assert host.visits.refused == {"rate_limited": 1}
+
+
+async def test_a_device_with_all_its_connections_keeps_nobody_out(host: Host, rig: Rig) -> None:
+    phone, other = await pair(rig.home), await pair(rig.home)
+    async with AsyncExitStack() as stack:
+        for _ in range(MAX_OF_DEVICE):
+            await stack.enter_async_context(talk(phone))
+        assert await refusal(phone) == "rate_limited"
+        assert await refusal(other) == ""
+    await eventually(lambda: len(host.visits) == 0)
+    assert await refusal(phone) == ""
+
+
+async def test_the_host_counts_for_itself_whatever_a_relay_lets_through(
+    host: Host, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline_relay.visits.MAX_OF_DEVICE", 2)
+    monkeypatch.setattr("trunkline_relay.visits.MAX_VISITS", 3)
+    phone, other, third = [await pair(rig.home) for _ in range(3)]
+    await eventually(lambda: len(host.visits) == 0)
+    async with talk(phone), talk(phone):
+        assert await refusal(phone) == "cut"
+        await eventually(lambda: len(host.visits) == 2)
+        async with talk(other):
+            assert await refusal(third) == "cut"
+            await pair(rig.home)
+    assert host.visits.refused == {"rate_limited": 2}
 
 
 @pytest.mark.usefixtures("host")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from trunkline_relay.switch import MAX_CONNECTIONS, MAX_OFFER_S, MAX_OFFERS, HostPlace, Switch, opened
-from trunkline_seal.control import MAX_DEVICES, Base, Close, Failed, Opened, b64
+from trunkline_relay.switch import MAX_CONNECTIONS, MAX_OFFER_S, MAX_OFFERS, HostPlace, Switch, Visit, opened
+from trunkline_seal.control import MAX_DEVICES, MAX_OF_DEVICE, MAX_PAIRINGS, Base, Close, Failed, Opened, b64
 from trunkline_wire import TrunklineError
 
 ANN, BOB = b"a" * 32, b"b" * 32
@@ -115,12 +115,39 @@ def test_a_withdrawn_pairing_and_one_that_never_was_are_refused() -> None:
             place.visit(Recorded(), pairing=name)
 
 
-def test_a_full_host_does_not_use_up_a_pairing() -> None:
+def test_a_device_takes_no_more_than_its_share_of_a_host() -> None:
     _, place, _ = connected()
+    place.admit(frozenset((ANN, BOB)))
+    visits = [place.visit(Recorded(), device=ANN) for _ in range(MAX_OF_DEVICE)]
+    with refused("rate_limited"):
+        place.visit(Recorded(), device=ANN)
+    place.visit(Recorded(), device=BOB)
+    visits[0].leave("gone")
+    place.visit(Recorded(), device=ANN)
+
+
+def test_paired_devices_keep_nobody_from_pairing() -> None:
+    _, place, _ = connected()
+    devices = [number.to_bytes(32) for number in range(MAX_CONNECTIONS // MAX_OF_DEVICE)]
+    place.admit(frozenset((ANN, *devices)))
+    for device in devices * MAX_OF_DEVICE:
+        place.visit(Recorded(), device=device)
+    with refused("rate_limited"):
+        place.visit(Recorded(), device=ANN)
     place.offer("pair_1", 60)
-    visits = [place.visit(Recorded(), device=ANN) for _ in range(MAX_CONNECTIONS)]
+    place.visit(Recorded(), pairing="pair_1")
+
+
+def test_too_many_who_pair_do_not_use_up_a_pairing() -> None:
+    _, place, _ = connected()
+    visits: list[Visit] = []
+    for number in range(MAX_PAIRINGS):
+        place.offer(f"pair_{number}", 60)
+        visits.append(place.visit(Recorded(), pairing=f"pair_{number}"))
+    place.offer("pair_1", 60)
     with refused("rate_limited"):
         place.visit(Recorded(), pairing="pair_1")
+    place.visit(Recorded(), device=ANN)
     visits[0].leave("gone")
     place.visit(Recorded(), pairing="pair_1")
 
