@@ -21,6 +21,8 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
     """The host's route key: its name at the relay is made of it."""
     identity: bytes
     """The host's newest identity."""
+    number: int = 0
+    """That of the identity; 0 of a host that did not count them when it was learned."""
     device: str
     actor: str
     role: str
@@ -38,6 +40,10 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Paired(host={self.host!r}, relay={self.relay!r}, device={self.device!r})"
+
+    def learned(self, identity: bytes, number: int) -> "Paired":
+        """With the host's newest identity, unless a newer one is known: a slow connection tells late. Hosts that don't count say 0."""
+        return self if 0 < number <= self.number else replace(self, identity=identity, number=number)
 
     def signed(self, answer: Answer, time: str, nonce: str) -> dict[str, Any]:
         """The `signature` of an answer; `time` and `nonce` are from `ask.nonce`."""
@@ -71,10 +77,11 @@ class Sealed:
             self.paired = self._known()
         return self.paired
 
-    def learn(self, identity: bytes) -> None:
-        """The host has said, in a sealed channel, what its newest identity is."""
-        if identity != self.paired.identity:
-            self.paired = replace(self.paired, identity=identity)
+    def learn(self, identity: bytes, number: int) -> None:
+        """The host has said, in a sealed channel, what its newest identity is, and its number."""
+        learned = self.paired.learned(identity, number)
+        if learned != self.paired:
+            self.paired = learned
             if self._keep is not None:
                 self._keep(self.paired)
 

@@ -78,6 +78,7 @@ async def pair(link: pairing.Link, name: str, show: Callable[[str, str], None]) 
         host=made.host,
         route=link.route,
         identity=host.newest,
+        number=host.number,
         device=made.device,
         actor=made.actor,
         role=made.role,

@@ -19,6 +19,8 @@ PASSING: Final = frozenset({"host_away", "rate_limited", "timeout", "not_running
 """Codes after which the next try may do better."""
 
 Proof = Callable[[str, bytes], control.FromDevice]
+Number = Annotated[int, msgspec.Meta(ge=0)]
+"""Of a host's identity."""
 T = TypeVar("T")
 
 
@@ -27,6 +29,7 @@ class AboutHost(msgspec.Struct, frozen=True):
 
     host: str
     identity: str
+    number: Number = 0
     version: str = ""
     nonce: str = ""
     app: str = ""
@@ -37,10 +40,7 @@ class AboutHost(msgspec.Struct, frozen=True):
     @property
     def newest(self) -> bytes:
         """Its newest identity. Raises TrunklineError `bad_frame`."""
-        found = control.plain(self.identity)
-        if len(found) != KEY_BYTES:
-            raise TrunklineError("bad_frame", "the host's identity is no key")
-        return found
+        return public_identity(self.identity)
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -134,6 +134,14 @@ async def reach(
     except BaseException:
         await ws.close()
         raise
+
+
+def public_identity(text: str) -> bytes:
+    """Raises TrunklineError `bad_frame` for what can be no identity."""
+    found = control.plain(text)
+    if len(found) != KEY_BYTES:
+        raise TrunklineError("bad_frame", "the host's identity is no key")
+    return found
 
 
 def read_control(message: bytes, type: type[T]) -> T:

@@ -9,7 +9,7 @@ import msgspec
 
 from trunkline_client.lost import ConnectionLostError
 from trunkline_client.paired import Paired, Sealed
-from trunkline_client.relayed import PASSING, Refusal, Wire, reach, read_control
+from trunkline_client.relayed import PASSING, Number, Refusal, Wire, public_identity, reach, read_control
 from trunkline_seal import BINARY, CONTROL, TEXT, Identity, Route, control, host_name
 from trunkline_seal.channel import MAX_MESSAGE, cost
 from trunkline_wire import TrunklineError
@@ -32,6 +32,7 @@ class _Said(msgspec.Struct, frozen=True):
 
     ack: int | None = None
     identity: str | None = None
+    number: Number = 0
     closed: _Closed | None = None
     failed: Refusal | None = None
 
@@ -164,7 +165,7 @@ class SealedSocket:
             self._acked = said.ack
             self._room.set()
         if said.identity is not None:
-            self._sealed.learn(control.plain(said.identity))
+            self._sealed.learn(public_identity(said.identity), said.number)
         if said.failed is not None:
             return _Closed(1008, said.failed.code)
         return said.closed
@@ -193,7 +194,7 @@ async def _opened(http: aiohttp.ClientSession, sealed: Sealed, path: str) -> Wir
         lambda relay, challenge: _proof(paired, route, relay, challenge),
     )
     try:
-        sealed.learn(about.newest)
+        sealed.learn(about.newest, about.number)
         pad = max(paired.pad, about.pad)
         await wire.say({"open": path, "token": paired.token, "pad": pad})
         answer = await wire.hear(_Answer)

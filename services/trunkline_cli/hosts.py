@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from trunkline_client import Address, Paired, Sealed
 from trunkline_wire import TrunklineError
@@ -66,7 +65,7 @@ def address(home: Path, name: str) -> Address:
         with contextlib.suppress(TrunklineError):
             now = load(home, name)
             if (now.route, now.device) == (newer.route, newer.device):
-                _write(_path(home, name), replace(now, identity=newer.identity))
+                _write(_path(home, name), now.learned(newer.identity, newer.number))
 
     def known() -> Paired:
         now = load(home, name)

@@ -54,6 +54,10 @@ class Devices:
         """The newest that devices may be told: one that is not written down would lock them out once this process is gone."""
         return self._written.newest.public
 
+    def told(self) -> dict[str, str | int]:
+        """What devices are told of it."""
+        return self._written.told(self.identity)
+
     def look(self) -> None:
         """Look at once."""
         self._now.set()

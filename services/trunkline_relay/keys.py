@@ -16,9 +16,13 @@ PRIVATE: Final = 0o077
 
 
 class HostIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """An identity of the host, since when, and the devices that may still come by it; the newest is for all."""
+    """An identity of the host, since when, and the devices that may still come by it; the newest is for all.
+
+    `number` rises from one to the next: devices keep to the highest that they were told, whichever connection tells them first.
+    """
 
     keys: Identity
+    number: int
     created: str
     devices: frozenset[str] = frozenset()
 
@@ -32,7 +36,7 @@ class HostKeys(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def new(cls) -> Self:
-        return cls(route=Route.new(), identities=(_made(),))
+        return cls(route=Route.new(), identities=(_made(1),))
 
     @property
     def newest(self) -> Identity:
@@ -41,6 +45,11 @@ class HostKeys(msgspec.Struct, frozen=True, kw_only=True):
     def all(self) -> list[Identity]:
         """Those that a device may still know."""
         return [one.keys for one in self.identities]
+
+    def told(self, identity: bytes) -> dict[str, str | int]:
+        """What a device is told of an identity."""
+        number = next((one.number for one in self.identities if one.keys.public == identity), 0)
+        return {"identity": _text(identity), "number": number}
 
     def may_use(self, device: str, identity: bytes) -> bool:
         """Whether a device may come by this identity: the newest, or one that is kept for it."""
@@ -67,13 +76,15 @@ class HostKeys(msgspec.Struct, frozen=True, kw_only=True):
         kept = [replace(first, devices=self.paired & devices)]
         kept += [replace(one, devices=one.devices & devices) for one in others]
         left = tuple(one for one in kept if one.devices)
-        return replace(self, identities=(_made(), *left), paired=devices)
+        return replace(self, identities=(_made(first.number + 1), *left), paired=devices)
 
 
 class _Identity(msgspec.Struct, frozen=True, kw_only=True):
     secret: str
     created: str
     devices: list[str] = []
+    number: int = 0
+    """0 in a file of a version that did not count: by its place then."""
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,10 +124,11 @@ def load(home: Path) -> HostKeys:
             identities=tuple(
                 HostIdentity(
                     keys=Identity.of(base64.b64decode(one.secret, validate=True)),
+                    number=one.number or len(stored.identities) - at,
                     created=one.created,
                     devices=frozenset(one.devices),
                 )
-                for one in stored.identities
+                for at, one in enumerate(stored.identities)
             ),
             paired=frozenset(stored.paired),
         )
@@ -131,7 +143,9 @@ def save(home: Path, keys: HostKeys) -> None:
     stored = _File(
         route=_text(keys.route.seed),
         identities=[
-            _Identity(secret=_text(one.keys.secret), created=one.created, devices=sorted(one.devices))
+            _Identity(
+                secret=_text(one.keys.secret), created=one.created, devices=sorted(one.devices), number=one.number
+            )
             for one in keys.identities
         ],
         paired=sorted(keys.paired),
@@ -151,8 +165,8 @@ def save(home: Path, keys: HostKeys) -> None:
         raise TrunklineError("bad_settings", f"{str(path)!r} can't be written: {error.strerror}") from error
 
 
-def _made() -> HostIdentity:
-    return HostIdentity(keys=Identity.new(), created=timestamp())
+def _made(number: int) -> HostIdentity:
+    return HostIdentity(keys=Identity.new(), number=number, created=timestamp())
 
 
 def _synced(directory: Path) -> None:

@@ -159,7 +159,7 @@ class Pairing:
         async with asyncio.timeout(HANDSHAKE_S):
             hello = await first_message([host.newest], sid, inbox)
             said = _checked(hello, offer)
-            about = {**self._about(), "identity": control.b64(host.newest.public), "nonce": control.b64(number)}
+            about = {**self._about(), **host.told(host.newest.public), "nonce": control.b64(number)}
             sealed, revealed = await answered(hello, about, inbox, send)
         theirs = _number(revealed)
         if not committed(control.plain(said.commit), theirs):

@@ -122,7 +122,7 @@ class Visits:
 
     async def tell_identity(self) -> None:
         """To all that are connected: the host's identity is another one."""
-        message = {"identity": control.b64(self._devices.identity)}
+        message = self._devices.told()
         for visit in list(self._visits.values()):
             if visit.sealed is not None and visit.device is not None and visit.device.id in self._devices.known:
                 with contextlib.suppress(GoneError):
@@ -234,7 +234,7 @@ class Visits:
         ):
             device = None
         # Who is none of ours hears of no other identity than the one it had.
-        about = {**self._about(), "identity": control.b64(used if device is None else self._devices.identity)}
+        about = {**self._about(), **(host.told(used) if device is None else self._devices.told())}
         sealed, wanted = await answered(hello, about, visit.inbox, visit.send)
         if device is not None:
             await self._devices.came(device.id, used)

@@ -46,19 +46,31 @@ beforeEach(() => values.clear());
 
 test("a newer identity is kept", async () => {
   await keep(paired("dev_1", 4), bytes(9));
-  await learn("dev_1", bytes(5));
-  expect(await load()).toEqual(paired("dev_1", 5));
+  await learn("dev_1", bytes(5), 2);
+  expect(await load()).toEqual({ ...paired("dev_1", 5), number: 2 });
+});
+
+test("an older identity never replaces a newer one, whichever connection tells of it first", async () => {
+  await keep(paired("dev_1", 4), bytes(9));
+  for (const [identity, number] of [[6, 3], [5, 2], [7, 3]] as const) await learn("dev_1", bytes(identity), number);
+  expect(await load()).toEqual({ ...paired("dev_1", 6), number: 3 });
+});
+
+test("of a host that does not count, the latest word counts", async () => {
+  await keep({ ...paired("dev_1", 4), number: 5 }, bytes(9));
+  await learn("dev_1", bytes(5), 0);
+  expect(await load()).toEqual({ ...paired("dev_1", 5), number: 0 });
 });
 
 test("a connection of before a new pairing changes nothing of it", async () => {
   await keep(paired("dev_1", 4), bytes(9));
   await keep(paired("dev_2", 6), bytes(9));
-  await learn("dev_1", bytes(5));
+  await learn("dev_1", bytes(5), 2);
   expect(await load()).toEqual(paired("dev_2", 6));
 });
 
 test("what is forgotten meanwhile does not come back", async () => {
   await keep(paired("dev_1", 4), bytes(9));
-  await Promise.all([learn("dev_1", bytes(5)), forget()]);
+  await Promise.all([learn("dev_1", bytes(5), 2), forget()]);
   expect(await isPaired()).toBe(false);
 });

@@ -5,7 +5,7 @@ import costs from "../../../tests/recordings/seal/costs.json";
 import { utf8 } from "../src/seal/bytes";
 import { cost, MAX_PAD, MOST_WAITING, PART_BYTES, TEXT } from "../src/seal/channel";
 import { SealedSocket } from "../src/seal/socket";
-import { Frames } from "../src/seal/wire";
+import { Frames, identityIn } from "../src/seal/wire";
 
 /** A wire on which every message is filled up to MAX_PAD. */
 class Padded {
@@ -32,17 +32,20 @@ class Padded {
   }
 }
 
-const { there } = vi.hoisted(() => ({ there: { wire: undefined as unknown } }));
-const paired = { relay: "https://relay.example", route: new Uint8Array(32), seed: new Uint8Array(32), secret: new Uint8Array(32) };
-vi.mock("../src/seal/record", () => ({ load: async () => paired, learn: async () => undefined, vouch: async () => undefined }));
+const { there } = vi.hoisted(() => ({ there: { wire: undefined as unknown, learned: [] as unknown[][] } }));
+const paired = { device: "dev_1", relay: "https://relay.example", route: new Uint8Array(32), seed: new Uint8Array(32), secret: new Uint8Array(32) };
+vi.mock("../src/seal/record", () => ({ load: async () => paired, learn: async (...said: unknown[]) => void there.learned.push(said), vouch: async () => undefined }));
 vi.mock("../src/seal/wire", async (original) => ({
   ...(await original<typeof import("../src/seal/wire")>()),
-  reach: async () => ({ wire: there.wire, about: { identity: "" } }),
+  reach: async () => ({ wire: there.wire, about: { identity: `${"A".repeat(43)}=`, number: 7 } }),
   deviceProof: () => undefined,
 }));
 
 const wire = (): Padded => there.wire as Padded;
-beforeEach(() => (there.wire = new Padded()));
+beforeEach(() => {
+  there.wire = new Padded();
+  there.learned = [];
+});
 
 async function opened(listener: Partial<ConstructorParameters<typeof SealedSocket>[1]> = {}): Promise<SealedSocket> {
   return new Promise((resolve) => {
@@ -103,3 +106,16 @@ test.each(["large", "empty"])("a flood of %s frames ends the connection, and non
   expect(socket.close).toHaveBeenCalled();
   await expect(frames.next()).rejects.toMatchObject({ code: "too_large" });
 });
+
+test("what is told of the host's identity is learned with its number", async () => {
+  const socket = await opened();
+  wire().come(2, `{"identity":"${"B".repeat(42)}A=","number":8}`);
+  await vi.waitFor(() => expect(there.learned.length).toBe(2));
+  expect(there.learned.map(([device, , number]) => [device, number])).toEqual([["dev_1", 7], ["dev_1", 8]]);
+  socket.close();
+});
+
+test.each([{ identity: "AA==", number: 1 }, { identity: 7 }, {}, { identity: `${"A".repeat(43)}=`, number: 1.5 }])(
+  "%j is no identity",
+  (said) => expect(() => identityIn(said)).toThrow("the host's identity is none"),
+);

@@ -97,7 +97,8 @@ class Talk:
         self._number = 0
         self.frames: list[dict[str, Any]] = []
         self.closed: dict[str, Any] = {}
-        self.identities: list[bytes] = []
+        self.identities: list[tuple[bytes, int]] = []
+        """With their numbers."""
         self.acked = 0
         self.taken = 0
         self.acks = True
@@ -136,7 +137,7 @@ class Talk:
                 return json.loads(message) if kind == TEXT else message
             value = json.loads(message)
             if "identity" in value:
-                self.identities.append(base64.b64decode(value["identity"]))
+                self.identities.append((base64.b64decode(value["identity"]), value["number"]))
             self.acked = value.get("ack", self.acked)
             if "closed" in value:
                 self.closed = value["closed"]

@@ -168,13 +168,17 @@ async def test_a_newer_identity_is_kept() -> None:
         kept: list[Paired] = []
         sealed = Sealed(await _paired(host), kept.append)
         host.identities.append(Identity.new())
+        host.about = {"number": 2}
         address = Address(url="", sealed=sealed)
-        async with await Connection.connect(address):
+        async with await Connection.connect(address) as connection:
             assert [one.identity for one in kept] == [host.identities[1].public]
             host.identities.append(Identity.new())
             (visit,) = host.visits.values()
-            await visit.say({"identity": _b64(host.identities[2].public)})
+            await visit.say({"identity": _b64(host.identities[2].public), "number": 3})
             await eventually(lambda: len(kept) == 2)
+            await visit.say({"identity": _b64(host.identities[1].public), "number": 2})
+            assert await connection.call("echo", a=1) == {"a": 1}
+        host.about = {"number": 3}
         # who still had the first would not be let in any more
         host.identities = host.identities[2:]
         async with await Connection.connect(address) as connection:

@@ -42,7 +42,12 @@ async def refusal(device: Keys, path: str = "/ws") -> str:
 async def test_a_paired_device_is_who_it_was_paired_as(host: Host, rig: Rig) -> None:
     phone = await pair(rig.home, role="approver", name="Phone")
     async with talk(phone) as one, talk(phone, pad=256) as other:
-        assert (one.about["host"], one.about["version"], one.about["identity"]) == ("box", "0.1.0", text64(phone.host))
+        assert [one.about[said] for said in ("host", "version", "identity", "number")] == [
+            "box",
+            "0.1.0",
+            text64(phone.host),
+            1,
+        ]
         for each in (one, other):
             hello = await each.call("hello", protocol=1, client="phone")
             assert (hello["actor"], hello["role"], hello["device"]) == ("ann", "approver", phone.device)
@@ -94,7 +99,7 @@ async def test_a_revoked_device_is_out_at_once_and_others_learn_the_new_identity
         await eventually(lambda: host.visits)
         while not stays.identities:
             await stays.next()
-        assert stays.identities == [new]
+        assert stays.identities == [(new, 2)]
     # Ann was told, Bob was not there: he comes by the old one once more, and is told then. It is kept for nobody else.
     ann.host = new
     async with talk(ann) as again:

@@ -45,10 +45,10 @@ def test_a_newer_identity_is_written_down_and_nothing_comes_back_after_forget(tm
     hosts.save(tmp_path, "box", BOX)
     sealed = hosts.address(tmp_path, "box").sealed
     assert sealed is not None
-    sealed.learn(b"n" * 32)
-    assert hosts.load(tmp_path, "box") == replace(BOX, identity=b"n" * 32)
+    sealed.learn(b"n" * 32, 2)
+    assert hosts.load(tmp_path, "box") == replace(BOX, identity=b"n" * 32, number=2)
     hosts.forget(tmp_path, "box")
-    sealed.learn(b"m" * 32)
+    sealed.learn(b"m" * 32, 3)
     assert hosts.names(tmp_path) == []
 
 
@@ -57,14 +57,24 @@ def test_what_another_program_has_learned_is_not_undone(tmp_path: Path) -> None:
     one, other = (hosts.address(tmp_path, "box").sealed for _ in range(2))
     assert one is not None
     assert other is not None
-    one.learn(b"n" * 32)
+    one.learn(b"n" * 32, 2)
     assert other.look().identity == b"n" * 32
     # Paired again meanwhile: a connection of before has nothing to say any more.
     again = replace(BOX, device="dev_2", token="tl_2", secret=b"u" * 32)
     hosts.save(tmp_path, "box", again)
-    one.learn(b"m" * 32)
+    one.learn(b"m" * 32, 3)
     assert hosts.load(tmp_path, "box") == again
     assert other.look() == again
+
+
+def test_a_program_that_hears_late_undoes_nothing(tmp_path: Path) -> None:
+    hosts.save(tmp_path, "box", BOX)
+    slow, quick = (hosts.address(tmp_path, "box").sealed for _ in range(2))
+    assert slow is not None
+    assert quick is not None
+    quick.learn(b"m" * 32, 3)
+    slow.learn(b"n" * 32, 2)
+    assert (slow.look().identity, slow.look().number) == (b"m" * 32, 3)
 
 
 def test_a_name_that_is_another_hosts_by_now_leads_nowhere(tmp_path: Path) -> None:
@@ -78,5 +88,5 @@ def test_a_name_that_is_another_hosts_by_now_leads_nowhere(tmp_path: Path) -> No
         with pytest.raises(TrunklineError) as refused:
             sealed.look()
         assert refused.value.code == "unpaired"
-    sealed.learn(b"n" * 32)
+    sealed.learn(b"n" * 32, 2)
     assert hosts.load(tmp_path, "box") == OTHER

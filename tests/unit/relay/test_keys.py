@@ -1,6 +1,7 @@
 """The host's keys: who may still come by which identity, and a file that is its owner's alone."""
 
 import base64
+import json
 import logging
 import os
 import stat
@@ -77,6 +78,32 @@ def test_a_device_that_is_missing_makes_a_new_identity_and_the_others_keep_the_o
     assert [one.public for one in ann_knows.came("bob", new).all()] == [new]
     keys.save(tmp_path, ann_knows)
     assert keys.load(tmp_path) == ann_knows
+
+
+def test_identities_have_rising_numbers_that_stay(tmp_path: Path) -> None:
+    first = HostKeys.new().joined("ann").joined("bob").joined("eve")
+    second = first.seen(frozenset({"ann", "bob"}))
+    keys.save(tmp_path, second.came("ann", second.newest.public).came("bob", second.newest.public))
+    second = keys.load(tmp_path)
+    third = second.seen(frozenset({"ann"}))
+    assert [one.number for one in (*first.identities, *second.identities, *third.identities)] == [1, 2, 3, 2]
+    old, new = (base64.b64encode(one.newest.public).decode() for one in (second, third))
+    assert third.told(third.newest.public) == {"identity": new, "number": 3}
+    assert third.told(second.newest.public) == {"identity": old, "number": 2}
+
+
+def test_a_file_without_numbers_loads_and_its_identities_get_theirs(tmp_path: Path) -> None:
+    """As versions before numbers wrote it."""
+    first = HostKeys.new().joined("ann").joined("eve")
+    second = first.seen(frozenset({"ann"}))
+    keys.save(tmp_path, second)
+    path = keys.path_of(tmp_path)
+    former = json.loads(path.read_text())
+    for one in former["identities"]:
+        del one["number"]
+    path.write_text(json.dumps(former))
+    assert keys.load(tmp_path) == second
+    assert [one.number for one in keys.load(tmp_path).identities] == [2, 1]
 
 
 def test_two_revocations_leave_each_device_what_it_may_know() -> None:

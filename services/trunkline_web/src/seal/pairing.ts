@@ -5,7 +5,7 @@ import { fromBase64, toBase64 } from "./bytes";
 import { identityOf, KEY_BYTES, randomBytes, ready, routeOf } from "./keys";
 import { commitment, NONCE_BYTES, pairingName, type PairingLink, shortCode } from "./link";
 import { keep, vouch } from "./record";
-import { CutError, reach, refusal, type Said } from "./wire";
+import { CutError, identityIn, reach, refusal, type Said } from "./wire";
 
 const REACH_MS = 15_000;
 
@@ -38,7 +38,8 @@ export async function pair(link: PairingLink, name: string, pad: number, show: (
     show(shortCode([link.route, link.identity], [route.public, identity.public], numbers), String(about.host));
     const made = answered(await wire.hear());
     const { device, actor, role, token, host } = made;
-    const known = { relay: link.relay, route: link.route, identity: fromBase64(about.identity), pad };
+    const [newest, count] = identityIn(about);
+    const known = { relay: link.relay, route: link.route, identity: newest, number: count, pad };
     await keep({ ...known, host, device, actor, role, seed: route.secret, secret: identity.secret, token }, key);
     await vouch(link.app, true);
   } catch (error) {

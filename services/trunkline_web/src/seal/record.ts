@@ -12,6 +12,8 @@ export interface Paired {
   route: Bytes;
   /** The host's newest identity. */
   identity: Bytes;
+  /** That of the identity; none of a host that did not count them when it was learned. */
+  number?: number;
   device: string;
   actor: string;
   role: string;
@@ -53,12 +55,16 @@ export async function load(): Promise<Paired | undefined> {
   return { ...open, seed: fromBase64(said.seed), secret: fromBase64(said.secret), token: said.token };
 }
 
-/** Keeps the host's newer identity, as long as this browser is still this device: what was forgotten or paired anew meanwhile stays so. */
-export async function learn(device: string, identity: Bytes): Promise<void> {
+/**
+ * Keeps the host's newest identity, unless a newer one is known: a slow connection tells late. Only as long as this browser is still
+ * this device: what was forgotten or paired anew meanwhile stays so. Hosts that don't count their identities say 0.
+ */
+export async function learn(device: string, identity: Bytes, number: number): Promise<void> {
   await kept<Kept | undefined>("readwrite", (store) => {
     const found: IDBRequest<Kept | undefined> = store.get(HOST);
     found.addEventListener("success", () => {
-      if (found.result?.device === device) store.put({ ...found.result, identity }, HOST);
+      const late = number > 0 && number <= (found.result?.number ?? 0);
+      if (found.result?.device === device && !late) store.put({ ...found.result, identity, number }, HOST);
     });
     return found;
   });

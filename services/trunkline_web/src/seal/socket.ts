@@ -5,7 +5,7 @@ import { fromBase64, text, toBase64, utf8 } from "./bytes";
 import { BINARY, CONTROL, MAX_PAD, MOST_WAITING, TEXT, WINDOW } from "./channel";
 import { identityOf, ready, routeOf } from "./keys";
 import { learn, load, vouch } from "./record";
-import { deviceProof, reach, refusal, type Said, type Wire } from "./wire";
+import { deviceProof, identityIn, reach, refusal, type Said, type Wire } from "./wire";
 
 /** After these the next try may do better; all others are the host's or the relay's last word. */
 const PASSING = new Set(["host_away", "rate_limited", "timeout", "not_running", "log_unavailable", "bad_seal", "bad_frame", "too_large"]);
@@ -95,7 +95,7 @@ export class SealedSocket {
       this.acked = said.ack;
       this.flush();
     }
-    if (said.identity !== undefined) await learn(this.device, fromBase64(said.identity));
+    if (said.identity !== undefined) await learn(this.device, ...identityIn(said));
     if (said.failed !== undefined) throw refusal(said.failed);
     if (said.closed !== undefined) this.end(said.closed.code ?? 1000, said.closed.reason ?? "");
   }
@@ -125,7 +125,7 @@ async function opened(path: string): Promise<{ wire: Wire; device: string }> {
     proof: deviceProof(mine),
   });
   try {
-    await learn(paired.device, fromBase64(about.identity));
+    await learn(paired.device, ...identityIn(about));
     if (about.app) await vouch(fromBase64(about.app));
     const pad = Math.max(paired.pad ?? 0, wantedPad(about.pad));
     wire.say({ open: path, token, pad });

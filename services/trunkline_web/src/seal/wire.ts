@@ -167,6 +167,13 @@ export async function reach(wanted: Wanted): Promise<{ wire: Wire; about: Said }
   }
 }
 
+/** The identity that a host tells of, and its number. Throws `bad_frame` for what can be none. */
+export function identityIn({ identity, number = 0 }: Said): [identity: Bytes, number: number] {
+  const key = /^[A-Za-z0-9+/]{43}=$/.test(identity) ? fromBase64(identity) : undefined;
+  if (key !== undefined && Number.isSafeInteger(number) && number >= 0) return [key, number];
+  throw new TrunklineError("bad_frame", "the host's identity is none");
+}
+
 /** A paired device's answer to a relay's challenge. */
 export function deviceProof(route: Pair): Wanted["proof"] {
   return (relay, name, challenge) => {
