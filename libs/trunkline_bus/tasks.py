@@ -19,6 +19,18 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
+async def uncut(work: Coroutine[Any, Any, T]) -> T:
+    """What must not be left half done: whoever is cancelled meanwhile waits for its end."""
+    doing = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait({doing})
+        if not doing.cancelled():
+            doing.exception()  # nobody is there to hear of it
+        raise
+
+
 async def end(task: asyncio.Task[Any]) -> None:
     """Cancel `task` and wait for its end; raises what it raised, unless that was its being cancelled.
 

@@ -419,7 +419,7 @@ class DeviceMethods(_Methods):
         id: str,
         within: float = WITHIN,
     ) -> "results.DeviceRevoked":
-        """End a device of the caller: its key counts no more, and what it signed in with is revoked.
+        """End a device of the caller: its key counts no more, and neither do the tokens and devices that …
 
         Needs the role `viewer`.
         """

@@ -289,6 +289,7 @@ class Device(TypedDict):
     id: str
     identity: NotRequired[str]
     name: str
+    parent: NotRequired[str]
     push: NotRequired[bool]
     role: NotRequired[Literal["approver", "owner", "participant", "viewer"]]
     route: NotRequired[str]
@@ -302,6 +303,7 @@ class DevicePage(TypedDict):
 
 
 class DeviceRevoked(TypedDict):
+    devices: list[str]
     revoked: str
     tokens: list[str]
 
@@ -541,6 +543,7 @@ class NewToken(TypedDict):
     expires: NotRequired[float]
     id: str
     label: NotRequired[str]
+    parent: NotRequired[str]
     role: Literal["approver", "owner", "participant", "viewer"]
     scope: NotRequired[Scope]
     token: str
@@ -633,6 +636,7 @@ class Paired(TypedDict):
     id: str
     identity: NotRequired[str]
     name: str
+    parent: NotRequired[str]
     push: NotRequired[bool]
     role: NotRequired[Literal["approver", "owner", "participant", "viewer"]]
     route: NotRequired[str]
@@ -1379,6 +1383,7 @@ class Token(TypedDict):
     expires: NotRequired[float]
     id: str
     label: NotRequired[str]
+    parent: NotRequired[str]
     role: Literal["approver", "owner", "participant", "viewer"]
     scope: NotRequired[Scope]
     via: NotRequired[str]

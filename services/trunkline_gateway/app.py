@@ -76,13 +76,8 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
     secret = await cursor_secret(bus)
     cursors = Cursors(bus, CursorCodec(secret))
     requests = Requests(bus, "gateway")
-    directory, tokens, devices, workers, audit = (
-        Directory(bus),
-        Tokens(bus),
-        Devices(bus),
-        Workers(bus),
-        Audit(requests),
-    )
+    directory, devices, workers, audit = Directory(bus), Devices(bus), Workers(bus), Audit(requests)
+    tokens = Tokens(bus, devices)
     presence, terminals, extensions, boards = Presence(bus), Terminals(bus), Extensions(bus), Boards(bus)
     watched = (tokens.records, devices.records, workers.records, presence.records)
     bus.capacity.watch(bus.js_read)
@@ -92,6 +87,7 @@ async def serving(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Running
         for ready in (directory.ready, boards.ready, *(records.ready for records in watched)):
             await _first(ready.wait(), parts.failed())
         await tokens.ensure_owner(settings.home / "token")
+        await devices.forget_orphans()
         await tokens.forget_expired()
         await signin.forget_expired(bus)
         await links.forget_expired(bus)

@@ -49,7 +49,7 @@ class Deciding:
 
     async def _on_look(self, request: web.Request) -> web.Response:
         params = read_params(Look, await self._body(request, None))
-        record = await links.look(self._gateway.bus, params.code)
+        record = await self._look(params.code)
         ask = self._gateway.directory.ask(record.ask)
         if ask is None:
             raise TrunklineError("unknown_ask", f"there is no ask {record.ask!r} any more", ask=record.ask)
@@ -58,9 +58,15 @@ class Deciding:
         shown = {**describe(ask), "session_title": title, "behaviours": record.behaviours, "status": ask.status}
         return web.Response(body=encode(shown), content_type="application/json")
 
+    async def _look(self, code: str) -> links.LinkRecord:
+        record = await links.look(self._gateway.bus, code)
+        if not self._gateway.devices.stands(record.parent):
+            raise TrunklineError("unauthorized", "the link was made on a device that was revoked: ask for another one")
+        return record
+
     async def _on_decide(self, request: web.Request) -> web.Response:
         params = read_params(Decide, await self._body(request, None))
-        record = await links.look(self._gateway.bus, params.code)
+        record = await self._look(params.code)
         principal = Principal(actor=record.decider, role="approver", via="link")
         caller = Caller(principal=principal, peer=peer_of(request))
         await refuse_agents(self._gateway, caller)

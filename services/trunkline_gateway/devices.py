@@ -27,7 +27,8 @@ SEEN_S: Final = 60.0
 
 class Device(TypedDict):
     """What a paired device has besides: `route` and `identity`, its public keys in base64; `fingerprint`, its identity for people to
-    compare; `role`, what it was paired as; `seen`, to the minute, when it was last there. `push`: it has itself notified.
+    compare; `role`, what it was paired as; `seen`, to the minute, when it was last there. `push`: it has itself notified. `parent`: the
+    device by whose rights it came, with which it ends.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Device(TypedDict):
     role: NotRequired[Role]
     seen: NotRequired[str]
     push: NotRequired[bool]
+    parent: NotRequired[str]
 
 
 class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,6 +57,7 @@ class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     role: Role | None = None
     seen: str | None = None
     push: Subscription | None = None
+    parent: str | None = None
 
     def __repr__(self) -> str:
         return f"DeviceRecord(id={self.id!r}, actor={self.actor!r}, name={self.name!r})"
@@ -69,39 +72,67 @@ class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             shown["seen"] = self.seen
         if self.push is not None:
             shown["push"] = True
+        if self.parent is not None:
+            shown["parent"] = self.parent
         return shown
 
 
 class Devices:
-    """The devices of the log, watched."""
+    """The devices of the log, watched. Each may have come by the rights of another, its parent, and counts no more once that is gone."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self.records = Records(bus, KV_DEVICES, DeviceRecord, "device")
 
-    async def register(self, actor: str, name: str, key: str) -> DeviceRecord:
+    async def register(self, actor: str, name: str, key: str, *, parent: str | None = None) -> DeviceRecord:
         """Raises TrunklineError `bad_params` for a key that is none."""
         _check_key(key, "key")
-        return await self._add(_record(actor, name, key))
+        return await self._add(replace(_record(actor, name, key), parent=parent))
 
-    async def pair(self, actor: str, name: str, role: Role, *, key: str, route: str, identity: str) -> DeviceRecord:
+    async def pair(
+        self, actor: str, name: str, role: Role, *, key: str, route: str, identity: str, parent: str | None = None
+    ) -> DeviceRecord:
         """A device that comes from anywhere. Raises TrunklineError `bad_params` for a key that is none, or another device's."""
         for field, value in (("key", key), ("route", route), ("identity", identity)):
             _check_key(value, field)
-        for known in self.records.known.values():
+        for known in self._standing():
             if known.route == route or known.identity == identity:
                 raise TrunklineError(
                     "bad_params", f"{known.name!r} has these keys: revoke {known.id}, then pair again", field="identity"
                 )
-        return await self._add(replace(_record(actor, name, key), route=route, identity=identity, role=role))
+        made = replace(_record(actor, name, key), route=route, identity=identity, role=role, parent=parent)
+        return await self._add(made)
 
     async def _add(self, record: DeviceRecord) -> DeviceRecord:
         await self.records.put(record.id, record)
         return record
 
+    def stands(self, id: str | None) -> bool:
+        """Whether a device, and all above it, are there; true for None."""
+        while id is not None:
+            record = self.records.known.get(id)
+            if record is None:
+                return False
+            id = record.parent
+        return True
+
+    def below(self, id: str) -> list[str]:
+        """The devices that came by the rights of this one, or of one that did."""
+        children: dict[str, list[str]] = {}
+        for record in self.records.known.values():
+            if record.parent is not None:
+                children.setdefault(record.parent, []).append(record.id)
+        found = [id]
+        for one in found:
+            found += children.get(one, [])
+        return found[1:]
+
+    def _standing(self) -> list[DeviceRecord]:
+        return [record for record in self.records.known.values() if self.stands(record.id)]
+
     def seen_by(self, principal: Principal) -> list[DeviceRecord]:
         """An owner sees all devices, anyone else their own."""
-        every = sorted(self.records.known.values(), key=lambda device: device.created)
+        every = sorted(self._standing(), key=lambda device: device.created)
         return [device for device in every if principal.may("owner") or device.actor == principal.actor]
 
     def get(self, principal: Principal, id: str) -> DeviceRecord:
@@ -112,9 +143,20 @@ class Devices:
         return found
 
     async def there(self, id: str) -> bool:
-        """As of now, not of what has been heard here."""
-        entry = await kv.get(self._bus, KV_DEVICES, self.records.key(id))
-        return entry is not None and entry.value is not None
+        """Whether it stands as of now, not of what has been heard here."""
+        wanted: str | None = id
+        while wanted is not None:
+            entry = await kv.get(self._bus, KV_DEVICES, self.records.key(wanted))
+            if entry is None or entry.value is None:
+                return False
+            wanted = msgspec.json.decode(entry.value, type=DeviceRecord).parent
+        return True
+
+    async def forget_orphans(self) -> None:
+        """Delete what is left of devices whose parent is gone; other gateways may do the same at the same time."""
+        for id_ in list(self.records.known):
+            if not self.stands(id_) and not await self.there(id_):
+                await self.records.delete(id_)
 
     async def rename(self, principal: Principal, id: str, name: str) -> DeviceRecord:
         """Raises like `get`."""

@@ -55,6 +55,7 @@ class Routes:
         self._access = access
         self._clients: set[Client] = set()
         gateway.tokens.records.on_gone.append(self._on_revoked)
+        gateway.devices.records.on_gone.append(self._on_device_gone)
 
     @property
     def clients(self) -> int:
@@ -133,15 +134,20 @@ class Routes:
             raise TrunklineError("bad_origin", "signing in is for browsers: programs send a token")
         params = read_params(SignIn, await self._body(request, None))
         code = await signin.redeem(self._gateway.bus, params.code)
+        if not self._gateway.devices.stands(code.parent):
+            raise TrunklineError("unauthorized", "the link was made on a device that was revoked: ask for another one")
         device = None
         if params.key is not None:
-            device = await self._gateway.devices.register(code.actor, params.device or "browser", params.key)
+            device = await self._gateway.devices.register(
+                code.actor, params.device or "browser", params.key, parent=code.parent
+            )
         token, record = await self._gateway.tokens.create(
             code.actor,
             code.role,
             scope=code.scope,
             expires=time.time() + code.lasts,
             device=device.id if device is not None else None,
+            parent=code.parent if device is None else None,
             via="sign-in",
         )
         self._gateway.audit.note("sign_in", record.actor, via="link", token=record.id, device=record.device or "")
@@ -191,4 +197,10 @@ class Routes:
     def _on_revoked(self, token: str) -> None:
         for client in list(self._clients):
             if client.token == token:
+                client.end(POLICY, "revoked")
+
+    def _on_device_gone(self, _: str) -> None:
+        """Whoever came by its rights goes with it, whether what they came with is still written down or not."""
+        for client in list(self._clients):
+            if client.token is not None and not self._gateway.tokens.stands(client.token):
                 client.end(POLICY, "revoked")

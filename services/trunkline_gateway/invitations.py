@@ -20,11 +20,12 @@ LASTS_S: Final = 300
 
 
 class Invitation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a device will be. Without a name it has its own word for itself."""
+    """What a device will be. Without a name it has its own word for itself. `parent` is the device on which it was made, if on one."""
 
     actor: str
     role: Role
     name: str = ""
+    parent: str | None = None
 
 
 async def make(bus: Bus, invitation: Invitation) -> str:

@@ -25,7 +25,7 @@ MAX_LASTS_S: Final = 7 * 86400.0
 
 
 class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a code stands for. `actor` opens it, `by` made it; `expires` in seconds since 1970."""
+    """What a code stands for. `actor` opens it, `by` made it, on the device `parent` if on one; `expires` in seconds since 1970."""
 
     hash: str
     ask: str
@@ -34,6 +34,7 @@ class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str
     behaviours: tuple[Behaviour, ...]
     expires: float
+    parent: str | None = None
 
     @property
     def decider(self) -> str:
@@ -43,7 +44,15 @@ class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 async def make(
-    bus: Bus, *, ask: str, session: str, actor: str, by: str, behaviours: tuple[Behaviour, ...], lasts: float
+    bus: Bus,
+    *,
+    ask: str,
+    session: str,
+    actor: str,
+    by: str,
+    behaviours: tuple[Behaviour, ...],
+    lasts: float,
+    parent: str | None = None,
 ) -> tuple[str, float]:
     """A new code and the time at which it ends."""
     code = secrets.token_urlsafe(24)
@@ -56,6 +65,7 @@ async def make(
         by=by,
         behaviours=behaviours,
         expires=time.time() + lasts,
+        parent=parent,
     )
     await restore(bus, record)
     return code, record.expires

@@ -90,7 +90,7 @@ class ExtensionPages:
     async def _page(self, request: web.Request) -> web.Response:
         name, path = request.match_info["name"], check_path(request.match_info["path"])
         ticket = self._gateway.tickets.read(request.match_info["ticket"], name, time.time())
-        if ticket.token is not None and ticket.token not in self._gateway.tokens.records.known:
+        if ticket.token is not None and not self._gateway.tokens.stands(ticket.token):
             raise TrunklineError("unauthorized", "the token was revoked")
         principal = ticket.principal
         self._access.count(request, principal, 0)

@@ -43,6 +43,7 @@ EVERYTHING: Final = Scope()
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks. `token` is the id of the token's record, None on the unix socket; `expires` is in seconds since 1970.
 
+    `device` is the one that asks, `parent` that by whose rights the token was made, where it is none of a device's own.
     `extension` is the name of one that asks over NATS.
     """
 
@@ -52,8 +53,14 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     token: str | None = None
     scope: Scope = EVERYTHING
     device: str | None = None
+    parent: str | None = None
     expires: float | None = None
     extension: str | None = None
+
+    @property
+    def under(self) -> str | None:
+        """The device with which this access ends, and with it all access that is given by it."""
+        return self.device or self.parent
 
     @property
     def source(self) -> Source:

@@ -41,7 +41,12 @@ async def check_signature(bus: Bus, user: str, devices: Devices, principal: Prin
     if signature is None:
         return None
     device = devices.records.known.get(signature.device)
-    if device is None or device.actor != principal.actor or principal.device not in (None, device.id):
+    if (
+        device is None
+        or not devices.stands(device.id)
+        or device.actor != principal.actor
+        or principal.device not in (None, device.id)
+    ):
         raise _bad("the device is not registered for who answers")
     mac = answer_mac(base64.b64decode(device.key), answer, signature.time, signature.nonce)
     if not hmac.compare_digest(mac, signature.mac):

@@ -22,7 +22,10 @@ SIGNED_IN_S: Final = 30 * 86400.0
 
 
 class CodeRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a code stands for. `expires` is the code's end, `lasts` how long the sign-in does; both in seconds."""
+    """What a code stands for. `expires` is the code's end, `lasts` how long the sign-in does; both in seconds.
+
+    `parent` is the device by whose rights it was made: it counts no more once that is gone, and neither does who signs in.
+    """
 
     hash: str
     actor: str
@@ -30,14 +33,17 @@ class CodeRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires: float
     lasts: float = SIGNED_IN_S
     scope: Scope = EVERYTHING
+    parent: str | None = None
 
 
-async def make_code(bus: Bus, actor: str, role: Role, *, scope: Scope, lasts: float) -> tuple[str, float]:
+async def make_code(
+    bus: Bus, actor: str, role: Role, *, scope: Scope, lasts: float, parent: str | None = None
+) -> tuple[str, float]:
     """A new code and the time at which it ends."""
     code = secrets.token_urlsafe(24)
     digest = digest_of(code)
     expires = time.time() + CODE_S
-    record = CodeRecord(hash=digest, actor=actor, role=role, expires=expires, lasts=lasts, scope=scope)
+    record = CodeRecord(hash=digest, actor=actor, role=role, expires=expires, lasts=lasts, scope=scope, parent=parent)
     await kv.put(bus, KV_TOKENS, _key(digest), encode(record))
     return code, expires
 

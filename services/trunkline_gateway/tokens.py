@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -27,10 +27,23 @@ OWNER: Final = "owner"
 _CURSORS: Final = "gateway.cursors"
 
 
+class Lineage(Protocol):
+    """The devices, each of which may have come by the rights of another."""
+
+    def stands(self, id: str | None) -> bool:
+        """Whether a device, and all above it, are there; true for None."""
+        ...
+
+    async def there(self, id: str) -> bool:
+        """The same as of now, not of what has been heard here."""
+        ...
+
+
 class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A token as stored. `id` is the first half of the hash: enough to name it, useless to anyone.
 
-    `expires` is in seconds since 1970, None for never; `via` says how it came to be: made by hand, or by a sign-in.
+    `expires` is in seconds since 1970, None for never; `via` says how it came to be: made by hand, or by a sign-in. `device` is whose
+    own it is; `parent`, where it is none's, that by whose rights it was made.
     """
 
     id: str
@@ -42,7 +55,13 @@ class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     expires: float | None = None
     label: str = ""
     device: str | None = None
+    parent: str | None = None
     via: str = "created"
+
+    @property
+    def under(self) -> str | None:
+        """The device with which it ends."""
+        return self.device or self.parent
 
     def principal(self) -> Principal:
         return Principal(
@@ -52,25 +71,35 @@ class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
             token=self.id,
             scope=self.scope,
             device=self.device,
+            parent=self.parent,
             expires=self.expires,
         )
 
 
 class Tokens:
-    """The tokens of the log, watched: one that is revoked anywhere is refused everywhere at once."""
+    """The tokens of the log, watched: one that is revoked anywhere is refused everywhere at once.
 
-    def __init__(self, bus: Bus) -> None:
+    It is refused likewise as soon as its device is gone, or one above that: whether its own record is still there says nothing then.
+    """
+
+    def __init__(self, bus: Bus, devices: Lineage) -> None:
+        self._devices = devices
         self.records = Records(bus, KV_TOKENS, TokenRecord, "token")
 
     def check(self, token: str) -> TokenRecord:
         """The record of a token. Raises TrunklineError `unauthorized`."""
         digest = digest_of(token)
         record = self.records.known.get(digest[:32])
-        if record is None or not hmac.compare_digest(record.hash, digest):
+        if record is None or not hmac.compare_digest(record.hash, digest) or not self._devices.stands(record.under):
             raise TrunklineError("unauthorized", "the token is unknown or was revoked")
         if record.expires is not None and record.expires <= time.time():
             raise TrunklineError("unauthorized", "the token has expired: ask the owner for another one")
         return record
+
+    def stands(self, id: str) -> bool:
+        """Whether a token is there and its device is, whatever its time."""
+        record = self.records.known.get(id)
+        return record is not None and self._devices.stands(record.under)
 
     def next_expiry(self) -> float:
         """When the next of the valid tokens expires that were made by hand, in seconds since 1970; infinite where none does."""
@@ -78,7 +107,8 @@ class Tokens:
 
     def list(self) -> "list[TokenRecord]":
         now = time.time()
-        valid = (one for one in self.records.known.values() if one.expires is None or one.expires > now)
+        young = (one for one in self.records.known.values() if one.expires is None or one.expires > now)
+        valid = (one for one in young if self._devices.stands(one.under))
         return sorted(valid, key=lambda record: record.created)
 
     async def create(
@@ -90,6 +120,7 @@ class Tokens:
         expires: float | None = None,
         label: str = "",
         device: str | None = None,
+        parent: str | None = None,
         via: str = "created",
     ) -> tuple[str, TokenRecord]:
         """A new token, to be shown once, and its record."""
@@ -105,6 +136,7 @@ class Tokens:
             expires=expires,
             label=label,
             device=device,
+            parent=parent,
             via=via,
         )
         await self.records.put(record.id, record)
@@ -119,11 +151,16 @@ class Tokens:
         return record
 
     async def forget_expired(self) -> None:
-        """Delete the records of tokens that have expired; other gateways may do the same at the same time."""
+        """Delete the records of tokens that have expired, or whose device is gone; other gateways may do the same at the same time."""
         now = time.time()
         for record in list(self.records.known.values()):
-            if record.expires is not None and record.expires <= now:
+            if (record.expires is not None and record.expires <= now) or await self._orphaned(record):
                 await self.records.delete(record.id)
+
+    async def _orphaned(self, record: TokenRecord) -> bool:
+        """A device that was not heard of here yet is no reason."""
+        under = record.under
+        return under is not None and not self._devices.stands(under) and not await self._devices.there(under)
 
     async def ensure_owner(self, path: Path) -> None:
         """Make the owner's token at the first start, and see to it that the log knows the hash of the one in `path`.

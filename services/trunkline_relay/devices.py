@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
+from trunkline_bus.tasks import uncut
 from trunkline_relay import keys
 from trunkline_relay.gateway import NewDevice, Paired
 from trunkline_relay.keys import HostKeys
@@ -135,15 +136,5 @@ class Devices:
     async def _keep(self, host: HostKeys) -> None:
         self.host = host
         if host != self._written:
-            await _uncut(asyncio.to_thread(keys.save, self._home, host))
+            await uncut(asyncio.to_thread(keys.save, self._home, host))  # the next write must not begin before
             self._written = host
-
-
-async def _uncut(work: Awaitable[None]) -> None:
-    """Whoever is cancelled meanwhile waits for its end: the next write must not begin before it."""
-    doing = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(doing)
-    except asyncio.CancelledError:
-        await asyncio.wait({doing})
-        raise

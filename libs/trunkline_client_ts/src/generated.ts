@@ -5080,7 +5080,7 @@ id: string
 name: string
 }
 /**
- * End a device of the caller: its key counts no more, and what it signed in with is revoked.
+ * End a device of the caller: its key counts no more, and neither do the tokens and devices that came by its rights.
  */
 export interface DeviceRevokeParams {
 id: string
@@ -5625,6 +5625,8 @@ viewer?: (string | null)
 }
 /**
  * A new token for `actor`, limited to `sessions` and `workspaces` if any are named; it is shown only this once.
+ * 
+ *     Made by a device's rights, it ends with the device.
  */
 export interface TokenCreateParams {
 actor: string
@@ -6091,7 +6093,8 @@ total: number
 }
 /**
  * What a paired device has besides: `route` and `identity`, its public keys in base64; `fingerprint`, its identity for people to
- *     compare; `role`, what it was paired as; `seen`, to the minute, when it was last there. `push`: it has itself notified.
+ *     compare; `role`, what it was paired as; `seen`, to the minute, when it was last there. `push`: it has itself notified. `parent`: the
+ *     device by whose rights it came, with which it ends.
  */
 export interface Device {
 actor: string
@@ -6100,6 +6103,7 @@ fingerprint?: string
 id: string
 identity?: string
 name: string
+parent?: string
 push?: boolean
 role?: ("approver" | "owner" | "participant" | "viewer")
 route?: string
@@ -6112,6 +6116,7 @@ fingerprint?: string
 id: string
 identity?: string
 name: string
+parent?: string
 push?: boolean
 role?: ("approver" | "owner" | "participant" | "viewer")
 route?: string
@@ -6119,9 +6124,10 @@ seen?: string
 token: string
 }
 /**
- * `tokens`: those that ended with it.
+ * `tokens` and `devices`: those that ended with it.
  */
 export interface DeviceRevoked {
+devices: string[]
 revoked: string
 tokens: string[]
 }
@@ -7058,6 +7064,7 @@ device?: string
 expires?: number
 id: string
 label?: string
+parent?: string
 role: ("approver" | "owner" | "participant" | "viewer")
 scope?: Scope
 token: string
@@ -7077,6 +7084,8 @@ total: number
 }
 /**
  * `id` names the token, and is no secret; `expires` is in seconds since 1970, absent for never; `via`: by hand or by a sign-in.
+ * 
+ *     It ends with `device`, whose own it is, or with `parent`, the device by whose rights it was made.
  */
 export interface Token {
 actor: string
@@ -7085,6 +7094,7 @@ device?: string
 expires?: number
 id: string
 label?: string
+parent?: string
 role: ("approver" | "owner" | "participant" | "viewer")
 scope?: Scope
 via?: string

@@ -60,6 +60,7 @@ async def link(gateway: Gateway, caller: Caller, params: Link) -> AskLink:
         by=caller.principal.actor,
         behaviours=params.behaviours,
         lasts=params.lasts,
+        parent=caller.principal.under,
     )
     gateway.audit.note("token", caller.principal.actor, session=ask.session, act="ask_link", ask=ask.ask, of=actor)
     return {"code": code, "path": f"/a/{ask.ask}#code={code}", "expires": expires}

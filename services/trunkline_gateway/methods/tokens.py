@@ -1,10 +1,12 @@
 """`token.*`, `sign_in.link` and `device.*`: who may come in, with what."""
 
+import logging
 import time
 from typing import Final, NotRequired, TypedDict, cast
 
 import msgspec
 
+from trunkline_bus.tasks import uncut
 from trunkline_gateway import invitations, signin
 from trunkline_gateway.devices import Device, check_name
 from trunkline_gateway.gateway import Caller, Gateway
@@ -15,6 +17,8 @@ from trunkline_gateway.tokens import TokenRecord
 from trunkline_wire import TrunklineError
 from trunkline_wire.actors import MAX_ACTOR, check_person
 from trunkline_wire.ids import check_id
+
+log = logging.getLogger(__name__)
 
 MAX_SEEN: Final = 1_000
 
@@ -35,7 +39,10 @@ class _Grant(Params, frozen=True, kw_only=True):
 
 
 class Token(TypedDict):
-    """`id` names the token, and is no secret; `expires` is in seconds since 1970, absent for never; `via`: by hand or by a sign-in."""
+    """`id` names the token, and is no secret; `expires` is in seconds since 1970, absent for never; `via`: by hand or by a sign-in.
+
+    It ends with `device`, whose own it is, or with `parent`, the device by whose rights it was made.
+    """
 
     id: str
     actor: str
@@ -45,6 +52,7 @@ class Token(TypedDict):
     expires: NotRequired[float]
     label: NotRequired[str]
     device: NotRequired[str]
+    parent: NotRequired[str]
     via: NotRequired[str]
 
 
@@ -60,13 +68,17 @@ class Create(_Grant, frozen=True, kw_only=True):
 
 @method("token.create", "owner", Create)
 async def create(gateway: Gateway, caller: Caller, params: Create) -> NewToken:
-    """A new token for `actor`, limited to `sessions` and `workspaces` if any are named; it is shown only this once."""
+    """A new token for `actor`, limited to `sessions` and `workspaces` if any are named; it is shown only this once.
+
+    Made by a device's rights, it ends with the device.
+    """
     token, record = await gateway.tokens.create(
         check_person(params.actor),
         params.role,
         scope=params.scope,
         expires=None if params.lasts is None else time.time() + _lasting(params.lasts),
         label=params.label[:MAX_ACTOR],
+        parent=caller.principal.under,
     )
     gateway.audit.note(
         "token", caller.principal.actor, act="created", token=record.id, role=record.role, of=record.actor
@@ -118,7 +130,12 @@ class SignInLink(TypedDict):
 async def link(gateway: Gateway, caller: Caller, params: Link) -> SignInLink:
     """A code that signs a browser in, once, within a few minutes; `path` is where to open it, behind the gateway's URL."""
     code, expires = await signin.make_code(
-        gateway.bus, check_person(params.actor), params.role, scope=params.scope, lasts=_lasting(params.lasts)
+        gateway.bus,
+        check_person(params.actor),
+        params.role,
+        scope=params.scope,
+        lasts=_lasting(params.lasts),
+        parent=caller.principal.under,
     )
     gateway.audit.note("token", caller.principal.actor, act="link", role=params.role, of=params.actor)
     return {"code": code, "path": f"/sign-in#code={code}", "expires": expires}
@@ -132,7 +149,9 @@ class Register(Params, frozen=True, kw_only=True):
 @method("device.register", "viewer", Register, acts_as_person=True, limited="itself")
 async def register(gateway: Gateway, caller: Caller, params: Register) -> Device:
     """Register a device of the caller, with a `key` that it made: base64 of 32 random bytes."""
-    record = await gateway.devices.register(caller.principal.actor, params.name, params.key)
+    record = await gateway.devices.register(
+        caller.principal.actor, params.name, params.key, parent=caller.principal.under
+    )
     gateway.audit.note("device", record.actor, act="registered", device=record.id)
     return record.shown()
 
@@ -157,7 +176,9 @@ async def invite(gateway: Gateway, caller: Caller, params: Invite) -> Invited:
     """Agree that a device may be paired, once, for `actor`: what `device.pair` wants."""
     actor = check_person(params.actor)
     name = check_name(params.name) if params.name else ""
-    code = await invitations.make(gateway.bus, Invitation(actor=actor, role=params.role, name=name))
+    code = await invitations.make(
+        gateway.bus, Invitation(actor=actor, role=params.role, name=name, parent=caller.principal.under)
+    )
     gateway.audit.note("device", caller.principal.actor, act="invited", of=actor, role=params.role)
     return {"invitation": code, "lasts": invitations.LASTS_S}
 
@@ -178,6 +199,9 @@ async def pair(gateway: Gateway, caller: Caller, params: Pair) -> Paired:
     `identity` are its public keys, `key` signs its decisions.
     """
     invited = await invitations.use(gateway.bus, params.invitation)
+    parent = invited.parent or caller.principal.under
+    if not gateway.devices.stands(parent):
+        raise TrunklineError("bad_pairing", "the device that invited this one was revoked: pair again")
     record = await gateway.devices.pair(
         invited.actor,
         invited.name or params.name,
@@ -185,6 +209,7 @@ async def pair(gateway: Gateway, caller: Caller, params: Pair) -> Paired:
         key=params.key,
         route=params.route,
         identity=params.identity,
+        parent=parent,
     )
     token, kept = await gateway.tokens.create(
         record.actor, invited.role, label=record.name, device=record.id, via="pairing"
@@ -240,22 +265,36 @@ async def rename(gateway: Gateway, caller: Caller, params: Rename) -> Device:
 
 
 class DeviceRevoked(Revoked):
-    """`tokens`: those that ended with it."""
+    """`tokens` and `devices`: those that ended with it."""
 
     tokens: list[str]
+    devices: list[str]
 
 
 @method("device.revoke", "viewer", One, acts_as_person=True, limited="itself")
 async def revoke_device(gateway: Gateway, caller: Caller, params: One) -> DeviceRevoked:
-    """End a device of the caller: its key counts no more, and what it signed in with is revoked."""
+    """End a device of the caller: its key counts no more, and neither do the tokens and devices that came by its rights."""
     record = gateway.devices.get(caller.principal, params.id)
-    # The device is the last to go: while a token of it may be left, it is there to be revoked again.
-    tokens = [token.id for token in gateway.tokens.list() if token.device == record.id]
-    for token in tokens:
-        await gateway.tokens.records.delete(token)
-    await gateway.devices.records.delete(record.id)
-    gateway.audit.note("device", caller.principal.actor, act="revoked", device=record.id, of=record.actor)
-    return {"revoked": record.id, "tokens": tokens}
+    devices = gateway.devices.below(record.id)
+    ending = {record.id, *devices}
+    tokens = [token.id for token in gateway.tokens.list() if token.under in ending]
+
+    async def end() -> None:
+        # With it all of them count no more, whatever of them is still written down, or is written a moment later.
+        await gateway.devices.records.delete(record.id)
+        gateway.audit.note(
+            "device", caller.principal.actor, act="revoked", device=record.id, of=record.actor, devices=devices
+        )
+        try:
+            for id_ in tokens:
+                await gateway.tokens.records.delete(id_)
+            for id_ in devices:
+                await gateway.devices.records.delete(id_)
+        except TrunklineError as error:  # what is left goes when a gateway starts
+            log.warning("revoked_not_tidied", extra={"device": record.id, "code": error.code})
+
+    await uncut(end())  # it may be the caller's own connection that ends with it
+    return {"revoked": record.id, "tokens": tokens, "devices": devices}
 
 
 def _lasting(seconds: float) -> float:
