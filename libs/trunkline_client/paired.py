@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from trunkline_wire import Answer
+from trunkline_wire.secret import Discreet, Secret, SecretBytes
 from trunkline_wire.signing import answer_mac
 
 
-class Paired(msgspec.Struct, frozen=True, kw_only=True):
-    """`seed`, `secret`, `token` and `key` are secrets; `repr` leaves them out. Bytes are base64 in JSON."""
+class Paired(Discreet, frozen=True, kw_only=True):
+    """Bytes are base64 in JSON."""
 
     relay: str
     """The relay's address, `https://…`."""
@@ -26,20 +26,17 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     actor: str
     role: str
-    seed: bytes
+    seed: SecretBytes
     """Of this device's route key."""
-    secret: bytes
+    secret: SecretBytes
     """Of this device's identity."""
-    token: str
-    key: bytes
+    token: Secret
+    key: SecretBytes
     """Signs what is decided here."""
     app: bytes = b""
     """Digest of the app that the host vouched for when this device was paired."""
     pad: int = 0
     """Messages are padded to a multiple of so many bytes, or of more if the host wants it; 0: as the host wants."""
-
-    def __repr__(self) -> str:
-        return f"Paired(host={self.host!r}, relay={self.relay!r}, device={self.device!r})"
 
     def learned(self, identity: bytes, number: int) -> "Paired":
         """With the host's newest identity, unless a newer one is known: a slow connection tells late. Hosts that don't count say 0."""

@@ -14,6 +14,7 @@ from trunkline_client.relayed import Refusal, Wire, reach
 from trunkline_client.straight import straight
 from trunkline_seal import Identity, Route, control, pairing
 from trunkline_wire import TrunklineError
+from trunkline_wire.secret import Discreet, Secret
 
 REACH_S: Final = 15.0
 CONFIRM_S: Final = 180.0
@@ -21,11 +22,11 @@ CONFIRM_S: Final = 180.0
 KEY_BYTES: Final = 32
 
 
-class _Paired(msgspec.Struct, frozen=True):
+class _Paired(Discreet, frozen=True):
     device: str
     actor: str
     role: str
-    token: str
+    token: Secret
     host: str
 
 

@@ -3,7 +3,8 @@
 from trunkline_service.health import Health, HealthServer
 from trunkline_service.logs import configure_logging
 from trunkline_service.run import ExitCode, Service, leave, run, run_apart, settle
-from trunkline_service.settings import Secret, Settings, effective, load
+from trunkline_service.settings import Settings, effective, load
+from trunkline_wire.secret import Secret
 
 __all__ = [
     "ExitCode",

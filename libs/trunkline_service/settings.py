@@ -15,17 +15,14 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import inspect as structure
 
 from trunkline_wire import TrunklineError
-
-SECRET: Final = "secret"  # noqa: S105 - the name of a mark, no secret
-Secret = Annotated[str, msgspec.Meta(extra={SECRET: True})]
-"""A text that `--check`, logs and errors never show."""
+from trunkline_wire.secret import MASK, Discreet, secret_fields
 
 SERVICES: Final = (
     "adapters",
@@ -40,10 +37,9 @@ SERVICES: Final = (
     "supervisor",
     "teams",
 )
-_MASK: Final = "********"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(Discreet, frozen=True, kw_only=True):
     """What every service can be told. A service adds its own fields in a frozen subclass."""
 
     home: Path = Path("~/.trunkline")
@@ -89,11 +85,11 @@ def load(
 def effective(settings: Settings) -> dict[str, Any]:
     """The settings as JSON values, secrets and passwords in URLs masked."""
     shown: dict[str, Any] = {}
-    hidden = _secret_fields(type(settings))
+    hidden = secret_fields(type(settings))
     for name in settings.__struct_fields__:
         value: Any = getattr(settings, name)
         if name in hidden and value:
-            value = _MASK
+            value = MASK
         elif isinstance(value, Path):
             value = str(value)
         elif isinstance(value, str):
@@ -107,7 +103,7 @@ def mask_url(value: str) -> str:
     if "://" not in value or "@" not in value:
         return value
     parts = urlsplit(value)
-    return urlunsplit(parts._replace(netloc=f"{_MASK}@{parts.netloc.rpartition('@')[2]}"))
+    return urlunsplit(parts._replace(netloc=f"{MASK}@{parts.netloc.rpartition('@')[2]}"))
 
 
 def _from_flags(kind: type[Settings], service: str, argv: Sequence[str]) -> tuple[dict[str, Any], bool]:
@@ -190,22 +186,6 @@ def _is_bool(declared: Any) -> bool:
     if isinstance(declared, types.UnionType):
         return bool in typing.get_args(declared)
     return declared is bool
-
-
-def _secret_fields(kind: type[Settings]) -> set[str]:
-    found: set[str] = set()
-    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
-        pending: list[Any] = [hint]
-        while pending:
-            current = pending.pop()
-            if any(isinstance(m, msgspec.Meta) and (m.extra or {}).get(SECRET) for m in _metadata(current)):
-                found.add(name)
-            pending.extend(a for a in typing.get_args(current) if not isinstance(a, str | msgspec.Meta))
-    return found
-
-
-def _metadata(hint: Any) -> tuple[Any, ...]:
-    return getattr(hint, "__metadata__", ())
 
 
 def _known(key: str, allowed: set[str], variable: str, *, cutoff: float) -> str:

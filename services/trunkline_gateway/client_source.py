@@ -126,6 +126,8 @@ def _type(kind: structure.Type) -> str:
     match kind:
         case structure.LiteralType(values=values):
             return f"Literal[{', '.join(_quoted(value) for value in values)}]"
+        case structure.Metadata(type=marked):
+            return _type(marked)
         case structure.ListType(item_type=item) | structure.VarTupleType(item_type=item):
             return f"Sequence[{_type(item)}]"
         case structure.DictType(value_type=value):

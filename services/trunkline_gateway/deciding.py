@@ -17,6 +17,7 @@ from trunkline_gateway.roles import Principal
 from trunkline_wire import TrunklineError, encode
 from trunkline_wire.asks import PermissionRequested, PlanProposed
 from trunkline_wire.blocks import text_of
+from trunkline_wire.secret import Secret
 
 SHOWN = 4000
 
@@ -24,11 +25,11 @@ Body = Callable[[web.Request, Principal | None], Awaitable[Any]]
 
 
 class Look(Params, frozen=True, kw_only=True):
-    code: str
+    code: Secret
 
 
 class Decide(Params, frozen=True, kw_only=True):
-    code: str
+    code: Secret
     behaviour: Literal["allow", "deny"]
 
 

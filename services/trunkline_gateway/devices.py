@@ -17,6 +17,7 @@ from trunkline_gateway.roles import Principal, Role
 from trunkline_seal import fingerprint
 from trunkline_wire import TrunklineError, encode, parse_time, timestamp
 from trunkline_wire.ids import uuid7_hex
+from trunkline_wire.secret import Discreet, Secret
 from trunkline_wire.subjects import KV_DEVICES
 
 KEY_BYTES: Final = 32
@@ -44,13 +45,13 @@ class Device(TypedDict):
     parent: NotRequired[str]
 
 
-class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DeviceRecord(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     """A device as stored. `key` is base64 of KEY_BYTES random bytes that the device made: a MAC needs it as it is."""
 
     id: str
     actor: str
     name: str
-    key: str
+    key: Secret
     created: str
     route: str | None = None
     identity: str | None = None
@@ -58,9 +59,6 @@ class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     seen: str | None = None
     push: Subscription | None = None
     parent: str | None = None
-
-    def __repr__(self) -> str:
-        return f"DeviceRecord(id={self.id!r}, actor={self.actor!r}, name={self.name!r})"
 
     def shown(self) -> Device:
         """All of it but the key, and where it is pushed to."""

@@ -24,6 +24,7 @@ from trunkline_gateway.sse import EventStream
 from trunkline_gateway.terminal_ws import TerminalConnection
 from trunkline_gateway.ws import Connection
 from trunkline_wire import TrunklineError, encode, replace_lone_surrogates
+from trunkline_wire.secret import Secret
 
 
 class Client(Protocol):
@@ -42,9 +43,9 @@ POLICY: Final = 1008
 class SignIn(Params, frozen=True, kw_only=True):
     """`key` registers the browser as a device: base64 of 32 random bytes that it keeps."""
 
-    code: str
+    code: Secret
     device: str | None = None
-    key: str | None = None
+    key: Secret | None = None
 
 
 class Routes:

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
-import msgspec
-
 from trunkline_fold.asks import Ask
 from trunkline_gateway.roles import Role
 from trunkline_gateway.tokens import TokenRecord
 from trunkline_wire import TrunklineError
+from trunkline_wire.secret import Discreet, Secret
 
 MAX_ENDPOINT: Final = 2048
 KEY_BYTES: Final = 65
@@ -21,17 +20,17 @@ UNCOMPRESSED: Final = 4
 """The first byte of a point that is written out."""
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Keys(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The browser's public key and its secret, in base64url."""
 
     p256dh: str
-    auth: str
+    auth: Secret
 
 
-class Subscription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Subscription(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a push service takes messages for a browser, which is a secret, and what they are encrypted with."""
 
-    endpoint: str
+    endpoint: Secret
     keys: Keys
 
     def check(self) -> None:

@@ -9,12 +9,13 @@ import msgspec
 from trunkline_gateway.gateway import Caller, Gateway
 from trunkline_gateway.roles import Limited, Role
 from trunkline_wire import TrunklineError
+from trunkline_wire.secret import Discreet
 
 P = TypeVar("P", bound="Params")
 T = TypeVar("T")
 
 
-class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Params(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The parameters of a method. Strict: what is missing, unknown or of the wrong type is refused by name."""
 
 

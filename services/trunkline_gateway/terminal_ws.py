@@ -28,6 +28,7 @@ from trunkline_gateway.viewer import Flow
 from trunkline_gateway.wsframe import message_frame
 from trunkline_wire import ErrorInfo, TrunklineError, encode
 from trunkline_wire.ids import check_id
+from trunkline_wire.secret import Discreet, Secret
 from trunkline_wire.terminal import MAX_HISTORY, MAX_KEYS, Painting, TerminalRequest, TerminalState
 
 log = logging.getLogger(__name__)
@@ -43,11 +44,11 @@ MOST_TEXTS: Final = 256 * 1024
 """Bytes that may wait in the socket before answers to a viewer that reads nothing end its connection."""
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _Said(Discreet, frozen=True):
     """A text of the viewer's."""
 
     type: Literal["hello", "take", "release", "resize", "ack", "ping"]
-    token: str | None = None
+    token: Secret | None = None
     viewer: str | None = None
     history: int = 0
     force: bool = False

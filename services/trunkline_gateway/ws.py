@@ -24,6 +24,7 @@ from trunkline_gateway.roles import Principal
 from trunkline_gateway.subscribe import Subscribe
 from trunkline_gateway.wsframe import text_frames
 from trunkline_wire import TrunklineError, encode, replace_lone_surrogates
+from trunkline_wire.secret import Secret
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class _Id(msgspec.Struct, frozen=True):
 class Hello(Params, frozen=True, kw_only=True):
     protocol: int
     client: str | None = None
-    token: str | None = None
+    token: Secret | None = None
 
 
 class DroppedError(Exception):

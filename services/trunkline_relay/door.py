@@ -16,6 +16,7 @@ from trunkline_relay.pairing import Arrived, NotDone, Offer
 from trunkline_relay.sealed import GoneError
 from trunkline_seal.pairing import VALID_S
 from trunkline_wire import TrunklineError, encode
+from trunkline_wire.secret import Discreet, Secret
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +26,9 @@ ASK_S: Final = 10.0
 Say = Callable[[Any], Awaitable[None]]
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(Discreet, frozen=True, kw_only=True):
     do: Literal["status", "pair", "reconnect"]
-    invitation: str = ""
+    invitation: Secret = ""
     """For `pair`: of the gateway's `device.invite`."""
 
 

@@ -14,6 +14,7 @@ from trunkline_seal.app_digest import MANIFEST, manifest_digest
 from trunkline_service.web import FOR_DEVICE
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import is_id
+from trunkline_wire.secret import Discreet, Secret
 
 PAGE: Final = 500
 OPEN_S: Final = 10.0
@@ -36,17 +37,14 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
     identity: str
 
 
-class NewDevice(msgspec.Struct, frozen=True, kw_only=True):
+class NewDevice(Discreet, frozen=True, kw_only=True):
     """What the gateway is told of a device that is to be paired. `invitation` says as what, and that a person has agreed."""
 
-    invitation: str
+    invitation: Secret
     name: str
-    key: str
+    key: Secret
     route: str
     identity: str
-
-    def __repr__(self) -> str:
-        return f"NewDevice(name={self.name!r}, identity={self.identity!r})"
 
 
 class _Where(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from trunkline_seal.keys import Identity, Route
 from trunkline_wire import TrunklineError, timestamp
+from trunkline_wire.secret import Discreet, Secret
 
 PRIVATE: Final = 0o077
 """What others must not have of a file with keys."""
@@ -79,16 +80,17 @@ class HostKeys(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, identities=(_made(first.number + 1), *left), paired=devices)
 
 
-class _Identity(msgspec.Struct, frozen=True, kw_only=True):
-    secret: str
+class _Identity(Discreet, frozen=True, kw_only=True):
+    secret: Secret
     created: str
     devices: list[str] = []
     number: int = 0
     """0 in a file of a version that did not count: by its place then."""
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
-    route: str
+class _File(Discreet, frozen=True, kw_only=True):
+    route: Secret
+    """The seed of its route key."""
     identities: Annotated[list[_Identity], msgspec.Meta(min_length=1)]
     paired: list[str] = []
 

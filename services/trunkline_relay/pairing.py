@@ -19,6 +19,7 @@ from trunkline_seal import control, fingerprint
 from trunkline_seal.keys import KEY_BYTES
 from trunkline_seal.pairing import VALID_S, Link, committed, nonce, pairing_name, short_code
 from trunkline_wire import TrunklineError
+from trunkline_wire.secret import Discreet, Secret
 
 log = logging.getLogger(__name__)
 
@@ -80,11 +81,11 @@ class Offer:
         return await asyncio.shield(self._decided)
 
 
-class _About(msgspec.Struct, frozen=True):
-    pair: str
+class _About(Discreet, frozen=True):
+    pair: Secret
     route: str
     commit: str
-    key: str
+    key: Secret
     name: str = "device"
 
 

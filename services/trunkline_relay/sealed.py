@@ -5,12 +5,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-import msgspec
-
 from trunkline_seal.channel import CONTROL, Channel
 from trunkline_seal.handshake import Accepting
 from trunkline_seal.keys import Identity
 from trunkline_wire import TrunklineError, encode
+from trunkline_wire.secret import Discreet, SecretBytes
 
 MAX_WAITING: Final = 4 * 1024 * 1024
 """Bytes of frames of one device that may wait for the gateway to take those before them."""
@@ -119,11 +118,12 @@ class Sealed:
                 return message
 
 
-class Hello(msgspec.Struct, frozen=True):
+class Hello(Discreet, frozen=True):
     """A device's first message, read; nothing is proven yet."""
 
     accepting: Accepting
-    about: bytes
+    about: SecretBytes
+    """A new device has the secret of its link in it."""
 
     @property
     def identity(self) -> bytes:

@@ -8,8 +8,8 @@ import msgspec
 
 from trunkline_seal.channel import MAX_PAD
 from trunkline_service import Settings
-from trunkline_service.settings import Secret
 from trunkline_wire import TrunklineError
+from trunkline_wire.secret import Secret
 
 Kind = Literal["embedded", "direct", "cloudflared", "ngrok", "ssh"]
 

@@ -19,6 +19,7 @@ from trunkline_seal import control
 from trunkline_seal.channel import MAX_PAD
 from trunkline_seal.control import MAX_OF_DEVICE, MAX_PAIRINGS
 from trunkline_wire import TrunklineError
+from trunkline_wire.secret import Discreet, Secret
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +49,9 @@ class _About(msgspec.Struct, frozen=True):
     route: str
 
 
-class _Open(msgspec.Struct, frozen=True):
+class _Open(Discreet, frozen=True):
     open: str
-    token: str
+    token: Secret
     pad: int = 0
 
 

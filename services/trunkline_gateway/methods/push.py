@@ -15,6 +15,7 @@ from trunkline_gateway.push import Subscription, to_notify
 from trunkline_gateway.registry import Params, method
 from trunkline_wire import TrunklineError
 from trunkline_wire.ids import check_id
+from trunkline_wire.secret import Secret
 
 SENDER: Final = "push"
 ANSWER_S: Final = 5.0
@@ -100,7 +101,7 @@ async def targets(gateway: Gateway, caller: Caller, params: OfAsk) -> PushTarget
 
 class Gone(Params, frozen=True, kw_only=True):
     device: str
-    endpoint: str
+    endpoint: Secret
 
 
 class Forgotten(TypedDict):

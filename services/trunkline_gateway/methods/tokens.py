@@ -17,6 +17,7 @@ from trunkline_gateway.tokens import TokenRecord
 from trunkline_wire import TrunklineError
 from trunkline_wire.actors import MAX_ACTOR, check_person
 from trunkline_wire.ids import check_id
+from trunkline_wire.secret import Secret
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +144,7 @@ async def link(gateway: Gateway, caller: Caller, params: Link) -> SignInLink:
 
 class Register(Params, frozen=True, kw_only=True):
     name: str
-    key: str
+    key: Secret
 
 
 @method("device.register", "viewer", Register, acts_as_person=True, limited="itself")
@@ -184,7 +185,7 @@ async def invite(gateway: Gateway, caller: Caller, params: Invite) -> Invited:
 
 
 class Pair(Register, frozen=True, kw_only=True):
-    invitation: str
+    invitation: Secret
     route: str
     identity: str
 
