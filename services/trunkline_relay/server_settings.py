@@ -10,8 +10,8 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
     """`TRUNKLINE_RELAY_SERVER_<FIELD>`, the table `[relay_server]`, or flags."""
 
     bind: str = "127.0.0.1"
-    port: int = 30088
-    """0 takes any free one."""
+    port: int = 30084
+    """0 takes any free one. The default is below those that a host takes for itself, or searches upwards from."""
     hosts: list[str] = []
     """Names, besides those of loopback, by which hosts and devices reach the relay: no other Host header is taken."""
     origins: list[str] = []

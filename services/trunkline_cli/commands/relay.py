@@ -9,7 +9,7 @@ import click
 
 EPILOG = """\b
 Examples:
-  trunkline relay serve                                     on this machine, at http://127.0.0.1:30088, to try it
+  trunkline relay serve                                     on this machine, at http://127.0.0.1:30084, to try it
   trunkline relay token ~/relay-tokens                      lets one host in: prints its token, keeps only the hash
   trunkline relay serve --bind 0.0.0.0 --hosts relay.example.org --url https://relay.example.org --tokens ~/relay-tokens
   trunkline relay serve … --certificate chain.pem --key key.pem      with TLS of its own; else put a proxy with TLS before it
@@ -31,7 +31,7 @@ def relay() -> None:
 
 @relay.command(epilog=EPILOG)
 @click.option("--bind", metavar="ADDRESS", help="Where it listens (default: 127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65535), help="Its port (default: 30088); 0 takes any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Its port (default: 30084); 0 takes any free one.")
 @click.option("--hosts", metavar="NAMES", help="Names by which it is reached (comma separated); any other is refused.")
 @click.option("--url", metavar="URL", help="Its address for people, which goes into pairing links.")
 @click.option("--origins", metavar="URLS", help="Pages besides its own that may connect.")

@@ -3,13 +3,18 @@
 import os
 from pathlib import Path
 
+import click
 import pytest
 
+from trunkline_agentkit.hooks import PREFERRED_PORT
+from trunkline_bus.server import DEFAULT_PORT as NATS_PORT
 from trunkline_cli.commands import relay
 from trunkline_cli.root import run
+from trunkline_gateway.settings import GatewaySettings
 from trunkline_relay.gate import Gate
 from trunkline_relay.server_settings import ServerSettings
 from trunkline_service.settings import load
+from trunkline_supervisor.ports import GATEWAY_PORT
 from trunkline_wire import TrunklineError
 
 
@@ -74,6 +79,18 @@ def test_every_flag_is_a_setting_of_the_server(monkeypatch: pytest.MonkeyPatch, 
 def test_without_a_word_it_needs_no_nats_and_listens_on_loopback(tmp_path: Path) -> None:
     settings, _ = load(ServerSettings, "relay_server", argv=["--home", str(tmp_path)], environ={})
     assert (settings.nats_url, settings.bind, settings.hosts) == ("", "127.0.0.1", [])
+
+
+def test_its_port_is_none_that_a_host_may_take_for_itself(tmp_path: Path) -> None:
+    """A host searches upwards from each of its own."""
+    settings, _ = load(ServerSettings, "relay_server", argv=["--home", str(tmp_path)], environ={})
+    assert settings.port < min(NATS_PORT, GATEWAY_PORT, PREFERRED_PORT, GatewaySettings().port)
+    (port,) = [option for option in relay.serve.params if option.name == "port"]
+    assert isinstance(port, click.Option)
+    assert f"default: {settings.port}" in str(port.help)
+    deploy = Path(__file__).parents[3] / "deploy"
+    for file in ("README.md", "docker/relay.yml", "kubernetes/components/relay/relay.yaml"):
+        assert str(settings.port) in (deploy / file).read_text()
 
 
 def test_a_certificate_needs_its_key() -> None:
