@@ -90,6 +90,10 @@ class Receiver:
         return whole[0], whole[1:]
 
     def _joined(self, part: bytes, tag: int) -> bytes | None:
+        if tag == stream.crypto_secretstream_xchacha20poly1305_TAG_MESSAGE and len(part) != PART_BYTES:
+            raise ValueError(
+                "a part is not full, and not the last"
+            )  # many tiny ones cost far more memory than they have bytes
         self._parts.append(part)
         self._size += len(part)
         if self._size > MAX_MESSAGE:

@@ -1,5 +1,6 @@
 /** The browser's half of trunkline_seal against what Python made of the same keys, and what Python opens of it (tests/unit/seal). */
 
+import sodium from "libsodium-wrappers";
 import { beforeAll, expect, test } from "vitest";
 import known from "../../../tests/recordings/seal/python.json";
 import { type Bytes, fromHex, text, toHex, utf8 } from "../src/seal/bytes";
@@ -90,6 +91,17 @@ test.each(["changed", "repeated", "left out", "another's"])("a frame that was %s
   const next = { changed: two.map((byte, at) => (at === 3 ? byte ^ 1 : byte)), repeated: one, "left out": three, "another's": one }[how]!;
   expect(() => receiver.open(next)).toThrow("a frame was changed");
   expect(() => receiver.open(two)).toThrow("nothing comes after");
+});
+
+test.each([0, 1, 65_535])("a part of %i bytes that is not the last is refused", (size) => {
+  const sid = fromHex(known.sid);
+  const { state, header } = sodium.crypto_secretstream_xchacha20poly1305_init_push(LARGE.slice(0, 32));
+  const receiver = new Receiver(LARGE.slice(0, 32), header, sid);
+  const part = (bytes: number) =>
+    sodium.crypto_secretstream_xchacha20poly1305_push(state, new Uint8Array(bytes), sid, sodium.crypto_secretstream_xchacha20poly1305_TAG_MESSAGE);
+  expect(receiver.open(part(65_536))).toBeUndefined();
+  const short = part(size);
+  expect(() => receiver.open(short)).toThrow("a part is not full");
 });
 
 test("envelopes are for one connection", () => {

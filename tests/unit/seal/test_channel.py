@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nacl.bindings import crypto_secretstream as stream
 
 from trunkline_relay import lines
 from trunkline_seal import BINARY, CONTROL, TEXT, Accepting, Channel, Identity, Opening, envelope
@@ -55,6 +56,24 @@ def test_both_directions(up: Said, down: Said, pad: int) -> None:
     assert opened(device, sealed(host, down)) == down
     if pad:
         assert all((len(frame) - SEAL) % pad == 0 for frame in frames)
+
+
+@pytest.mark.parametrize("size", [0, 1, channels.PART_BYTES - 1, channels.PART_BYTES, channels.PART_BYTES + 1])
+def test_a_part_that_is_not_full_and_not_the_last_is_refused(size: int) -> None:
+    """A flood of empty ones would be a message that no limit of bytes ends."""
+    key, state = b"k" * 32, stream.crypto_secretstream_xchacha20poly1305_state()
+    header = stream.crypto_secretstream_xchacha20poly1305_init_push(state, key)
+    tag = stream.crypto_secretstream_xchacha20poly1305_TAG_MESSAGE
+    receiver = channels.Receiver(key, header, SID)
+    for full in (True, True, size == channels.PART_BYTES):
+        part = bytes(channels.PART_BYTES if full else size)
+        frame = stream.crypto_secretstream_xchacha20poly1305_push(state, part, SID, tag)
+        if full:
+            assert receiver.open(frame) is None
+        else:
+            with pytest.raises(TrunklineError) as refused:
+                receiver.open(frame)
+            assert refused.value.code == "bad_seal"
 
 
 @given(size=st.integers(0, 3 * channels.PART_BYTES), pad=st.sampled_from((0, 16, 100, 65536)))

@@ -100,6 +100,8 @@ export class Receiver {
   private joined(frame: Uint8Array): Uint8Array | undefined {
     const { message, tag } = pulled(this.state, frame, this.sid);
     const { TAG_FINAL, TAG_MESSAGE } = tags();
+    // Many tiny ones cost far more memory than they have bytes.
+    if (tag === TAG_MESSAGE && message.length !== PART_BYTES) throw badSeal("a part is not full, and not the last");
     this.parts.push(message);
     this.size += message.length;
     if (this.size > MAX_MESSAGE) throw badSeal("a message is too large");
