@@ -19,13 +19,16 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-async def uncut(work: Coroutine[Any, Any, T]) -> T:
-    """What must not be left half done: whoever is cancelled meanwhile waits for its end."""
+async def uncut(work: Coroutine[Any, Any, T], *, most: float | None = None) -> T:
+    """What must not be left half done: whoever is cancelled meanwhile waits for its end, `most` seconds if it is limited."""
     doing = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(doing)
     except asyncio.CancelledError:
-        await asyncio.wait({doing})
+        await asyncio.wait({doing}, timeout=most)
+        if not doing.done():
+            doing.cancel()
+            await asyncio.wait({doing})
         if not doing.cancelled():
             doing.exception()  # nobody is there to hear of it
         raise

@@ -22,6 +22,8 @@ from trunkline_wire.secret import Secret
 log = logging.getLogger(__name__)
 
 MAX_SEEN: Final = 1_000
+ENDING_S: Final = 2.0
+"""Seconds that a revocation still has whose caller is gone: a gateway that stops waits no longer."""
 
 
 class _Grant(Params, frozen=True, kw_only=True):
@@ -217,7 +219,8 @@ async def pair(gateway: Gateway, caller: Caller, params: Pair) -> Paired:
     )
     if not await gateway.devices.there(record.id):
         await gateway.tokens.records.delete(kept.id)
-        raise TrunklineError("bad_pairing", "the device was revoked while it was paired")
+        await gateway.devices.records.delete(record.id)
+        raise TrunklineError("bad_pairing", "the device was revoked while it was paired, or that which invited it")
     gateway.audit.note(
         "device",
         caller.principal.actor,
@@ -294,7 +297,7 @@ async def revoke_device(gateway: Gateway, caller: Caller, params: One) -> Device
         except TrunklineError as error:  # what is left goes when a gateway starts
             log.warning("revoked_not_tidied", extra={"device": record.id, "code": error.code})
 
-    await uncut(end())  # it may be the caller's own connection that ends with it
+    await uncut(end(), most=ENDING_S)  # it may be the caller's own connection that ends with it
     return {"revoked": record.id, "tokens": tokens, "devices": devices}
 
 

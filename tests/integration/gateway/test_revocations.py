@@ -1,6 +1,7 @@
 """A device that is revoked leaves nothing that lets anyone in: no token, no device, no link of its making, whatever comes between."""
 
 import base64
+import contextlib
 import os
 from contextlib import AsyncExitStack
 from typing import Any
@@ -154,6 +155,39 @@ async def test_a_device_that_was_not_heard_of_yet_loses_nothing(rig: Rig, monkey
             await gateway.tokens.forget_expired()
         async with await rig.client(token=phone["token"]):
             pass
+
+
+async def test_a_device_that_leaves_tidies_up_though_its_own_connection_ends_with_it(rig: Rig) -> None:
+    gateway = rig.running.gateway
+    async with await rig.client() as owner:
+        phone = await paired_by(owner)
+        async with await rig.client(token=phone["token"]) as client:
+            for _ in range(5):
+                await client.call("token.create", actor="bob", role="viewer")
+            with contextlib.suppress(ConnectionError):  # its answer may come first
+                await client.call("device.revoke", id=phone["id"])
+            await eventually(lambda: client.closed)
+        await eventually(lambda: len(gateway.tokens.records.known) == 1)
+
+
+async def test_who_is_paired_by_a_device_that_is_revoked_meanwhile_is_not_there(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = rig.running.gateway
+    async with await rig.client() as owner:
+        phone = await paired_by(owner)
+        async with await rig.client(token=phone["token"]) as client:
+            wanted = await wanted_of(client)
+        create = gateway.tokens.create
+
+        async def late(*args: Any, **more: Any) -> Any:
+            await owner.call("device.revoke", id=phone["id"])
+            return await create(*args, **more)
+
+        monkeypatch.setattr(gateway.tokens, "create", late)
+        assert await outcome(owner, "device.pair", **wanted) == "bad_pairing"
+        await eventually(lambda: not gateway.devices.records.known)
+        await eventually(lambda: len(gateway.tokens.records.known) == 1)
 
 
 async def test_a_link_that_decides_ends_with_the_device_that_made_it(rig: Rig) -> None:
