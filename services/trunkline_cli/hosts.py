@@ -1,9 +1,11 @@
 """Hosts that this device is paired with: `<home>/hosts/<name>.json`, keys and all, for its owner alone."""
 
 import contextlib
+import fcntl
 import itertools
 import os
 import re
+from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
@@ -25,10 +27,11 @@ def save(home: Path, name: str | None, paired: Paired) -> str:
     """The name under which it is kept: without one that which the host has for itself, or the next that is free."""
     if name is None:
         name = _free(home, paired)
-    check(home, name, paired.route)
     path = _path(home, name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write(path, paired)
+    with _locked(home):
+        check(home, name, paired.route)
+        _write(path, paired)
     return name
 
 
@@ -53,7 +56,8 @@ def names(home: Path) -> list[str]:
 def forget(home: Path, name: str) -> Paired:
     """Deletes the keys; what the host knows is none of this. Raises TrunklineError `unpaired`."""
     paired = load(home, name)
-    _path(home, name).unlink(missing_ok=True)
+    with _locked(home):
+        _path(home, name).unlink(missing_ok=True)
     return paired
 
 
@@ -62,7 +66,7 @@ def address(home: Path, name: str) -> Address:
     paired = load(home, name)
 
     def keep(newer: Paired) -> None:
-        with contextlib.suppress(TrunklineError):
+        with contextlib.suppress(TrunklineError, FileNotFoundError), _locked(home):
             now = load(home, name)
             if (now.route, now.device) == (newer.route, newer.device):
                 _write(_path(home, name), now.learned(newer.identity, newer.number))
@@ -74,6 +78,17 @@ def address(home: Path, name: str) -> Address:
         return now
 
     return Address(url=paired.relay, sealed=Sealed(paired, keep, known))
+
+
+@contextlib.contextmanager
+def _locked(home: Path) -> Generator[None]:
+    """Alone among the programs of this device, for as long as a file is read and written: what one has learned no other undoes."""
+    descriptor = os.open(home / "hosts", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _free(home: Path, paired: Paired) -> str:

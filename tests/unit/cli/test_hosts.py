@@ -1,5 +1,6 @@
 """The records of paired hosts: names, what may be overwritten, and a host's newer identity."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,29 @@ def test_a_program_that_hears_late_undoes_nothing(tmp_path: Path) -> None:
     quick.learn(b"m" * 32, 3)
     slow.learn(b"n" * 32, 2)
     assert (slow.look().identity, slow.look().number) == (b"m" * 32, 3)
+
+
+def test_two_programs_that_learn_at_the_same_time_end_with_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.save(tmp_path, "box", BOX)
+    slow, quick = (hosts.address(tmp_path, "box").sealed for _ in range(2))
+    assert slow is not None
+    assert quick is not None
+    load, other = hosts.load, threading.Thread(target=quick.learn, args=(b"m" * 32, 3))
+
+    def between(home: Path, name: str) -> Paired:
+        """The other one would be through between this one's reading and writing, if it were let."""
+        found = load(home, name)
+        if threading.current_thread() is not other:
+            other.start()
+            other.join(0.2)
+        return found
+
+    monkeypatch.setattr(hosts, "load", between)
+    slow.learn(b"n" * 32, 2)
+    other.join()
+    assert load(tmp_path, "box").number == 3
 
 
 def test_a_name_that_is_another_hosts_by_now_leads_nowhere(tmp_path: Path) -> None:
