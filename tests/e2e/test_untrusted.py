@@ -172,6 +172,16 @@ def ask(writer: SessionWriter, number: int, text: str) -> None:
     writer.append(PlanProposed(ask=ids[2], incarnation="i", plan=text, file=text, options=[option]))
 
 
+@pytest.mark.parametrize("rest", ["x" * 200_000, ">" * 5_000 + " x"], ids=["huge", "deep"])
+async def test_a_text_that_is_shown_as_it_is_turns_nothing_around(rig: Rig, browser: Browser, rest: str) -> None:
+    async with await rig.session() as writer:
+        writer.append(MessageAssistant(content=[TextBlock(text=f"{TURNED}\n\n{rest}")], block=0), item=f"itm_{1:032x}")
+        await rig.settled(writer)
+        one = await reader(browser, rig, writer.session)
+        await expect(one.page.locator(".said").first).to_contain_text(r"cp \u202egpj.exe\u202c \u2066hidden\u2069")
+        await assert_untouched(one)
+
+
 async def test_huge_outputs_and_diffs_hold_nobody_up(rig: Rig, browser: Browser) -> None:
     coloured = "".join(f"\x1b[3{number % 8}mline {number}\x1b[0m\tof many\r\n" for number in range(150_000))
     line = "\x1b[1m" + "y" * 5_000_000

@@ -1,4 +1,5 @@
 import { createEffect, createResource, createSignal, onCleanup, Show } from "solid-js";
+import { unturned } from "../model/format";
 import type { Drawing } from "../model/markdown";
 
 export const engine = () => import("../model/markdown");
@@ -11,7 +12,7 @@ const LEAST_MS = 60;
 /** Text of an agent. A huge one is shown as it is. */
 export function Markdown(props: { text: string }) {
   return (
-    <Show when={props.text.length < HUGE} fallback={<Long text={props.text} />}>
+    <Show when={props.text.length < HUGE} fallback={<Long text={unturned(props.text)} />}>
       <Drawn text={props.text} />
     </Show>
   );
@@ -31,12 +32,12 @@ function Drawn(props: { text: string }) {
     const { text } = props;
     if (place === undefined) return;
     if (loaded === undefined) {
-      place.textContent = text;
+      place.textContent = unturned(text);
       return;
     }
     const begun = performance.now();
     const light = loaded.isLight(text);
-    if (!light && drawing === undefined) place.textContent = text;
+    if (!light && drawing === undefined) place.textContent = unturned(text);
     busy = true;
     try {
       const apart = light ? undefined : await loaded.parseApart(text);
@@ -49,7 +50,7 @@ function Drawn(props: { text: string }) {
     } catch {
       // nested too deeply, or made to take long: it is shown as it is
       drawing = undefined;
-      place.textContent = text;
+      place.textContent = unturned(text);
     }
     busy = false;
     wait = Math.max(LEAST_MS, SHARE * (performance.now() - begun));
