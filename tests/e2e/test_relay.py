@@ -114,7 +114,20 @@ async def test_a_phone_pairs_steers_and_decides(browser: Browser, tmp_path: Path
         await page.locator(".connection[data-state=open]").first.wait_for(state="attached")
         assert await page.evaluate(KEPT) == {
             "fields": sorted(
-                ["relay", "host", "route", "identity", "device", "actor", "role", "pad", "wrapping", "iv", "secrets"]
+                [
+                    "relay",
+                    "host",
+                    "route",
+                    "identity",
+                    "number",
+                    "device",
+                    "actor",
+                    "role",
+                    "pad",
+                    "wrapping",
+                    "iv",
+                    "secrets",
+                ]
             ),
             "extractable": False,
         }
