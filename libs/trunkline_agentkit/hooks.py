@@ -16,6 +16,7 @@ import msgspec
 
 from trunkline_agentkit.fields import Obj
 from trunkline_wire import TrunklineError
+from trunkline_wire.secret import Discreet, Secret
 
 SESSION_HEADER: Final = "Trunkline-Session"
 """Holds the session of the agent that calls, where it is one of Trunkline's: agents have it in their environment."""
@@ -26,11 +27,11 @@ _PORTS: Final = 50
 _SHORTEST: Final = 32
 
 
-class HookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+class HookEndpoint(Discreet, frozen=True, kw_only=True):
     """Where hooks are called, and what they have to know for it."""
 
     port: int
-    secret: str
+    secret: Secret
 
     def path(self, adapter: str) -> str:
         return PATH.format(adapter=adapter)

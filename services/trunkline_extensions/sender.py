@@ -17,6 +17,7 @@ from tenacity import (
 
 from trunkline_extensions.client import Client
 from trunkline_wire import TrunklineError
+from trunkline_wire.secret import Discreet
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ PAGE: Final = 50
 MAX_KNOWN: Final = 1000
 
 
-class SenderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SenderConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What every sender may be told. `lasts` is in seconds, `attempts` counts tries before a dead letter."""
 
     patterns: tuple[str, ...] = PATTERNS

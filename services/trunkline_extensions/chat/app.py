@@ -25,6 +25,7 @@ from trunkline_extensions.sender import (
     write_private,
 )
 from trunkline_wire import TrunklineError, encode
+from trunkline_wire.secret import Secret
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ PAUSE_S: Final = 2.0
 class ChatConfig(SenderConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`chats` are the ids of the chats that may talk to agents, and decide what they ask."""
 
-    token: str
+    token: Secret
     chats: tuple[str, ...]
     api: str = "https://api.telegram.org"
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from trunkline_extensions.client import Client
 from trunkline_extensions.sender import Deliver, Delivery, NotDeliveredError, SenderConfig
 from trunkline_wire import TrunklineError, encode
+from trunkline_wire.secret import Secret
 
 SHOWN: Final = 600
 
@@ -15,7 +16,7 @@ SHOWN: Final = 600
 class NotifyConfig(SenderConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`urls` are Apprise's, such as `ntfy://ntfy.example.org/topic`."""
 
-    urls: tuple[str, ...]
+    urls: tuple[Secret, ...]
 
 
 def written(delivery: Delivery) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from trunkline_extensions.push.keys import SenderKey
 from trunkline_extensions.push.message import PADDED, sealed
 from trunkline_extensions.sender import Deliver, Delivery, NotDeliveredError, RefusedError, SenderConfig
 from trunkline_wire import TrunklineError, encode, parse_time
+from trunkline_wire.secret import Discreet, Secret
 
 log = logging.getLogger(__name__)
 
@@ -48,16 +49,16 @@ class PushConfig(SenderConfig, frozen=True, kw_only=True, forbid_unknown_fields=
     local: bool = False
 
 
-class _Keys(msgspec.Struct, frozen=True):
+class _Keys(Discreet, frozen=True):
     p256dh: str
-    auth: str
+    auth: Secret
 
 
-class Target(msgspec.Struct, frozen=True):
+class Target(Discreet, frozen=True):
     """A device to be told, and where."""
 
     device: str
-    endpoint: str
+    endpoint: Secret
     keys: _Keys
 
 

@@ -12,6 +12,7 @@ import aiohttp
 from trunkline_extensions.client import Client
 from trunkline_extensions.sender import Deliver, Delivery, NotDeliveredError, RefusedError, SenderConfig
 from trunkline_wire import TrunklineError, encode
+from trunkline_wire.secret import Secret
 
 WORTH_TRYING: Final = frozenset({408, 425, 429})
 ANSWER_S: Final = 15.0
@@ -21,7 +22,7 @@ class WebhookConfig(SenderConfig, frozen=True, kw_only=True, forbid_unknown_fiel
     """`secret` is shared with the receiver, who checks the signature with it."""
 
     url: str
-    secret: str
+    secret: Secret
 
 
 def signature(secret: str, body: bytes, now: int) -> str:

@@ -8,19 +8,32 @@ from typing import Any
 import msgspec
 import pytest
 
+import trunkline_agentkit
 import trunkline_client
+import trunkline_extensions
 import trunkline_gateway
 import trunkline_relay
 import trunkline_seal
 import trunkline_service
 from trunkline_wire.secret import MASK, Discreet, Secret, SecretBytes, secret_fields
 
-PACKAGES = (trunkline_client, trunkline_gateway, trunkline_relay, trunkline_seal, trunkline_service)
+PACKAGES = (
+    trunkline_agentkit,
+    trunkline_client,
+    trunkline_extensions,
+    trunkline_gateway,
+    trunkline_relay,
+    trunkline_seal,
+    trunkline_service,
+)
 NAMES = {"seed", "secret", "token", "key", "auth", "endpoint", "invitation", "code", "pair", "password"}
 """What fields with secrets are called."""
 OPEN = {
+    "trunkline_agentkit.agent_process.Exit.code": "a process's",
+    "trunkline_agentkit.jsonrpc.RpcError.code": "an error's",
     "trunkline_client.relayed.Refusal.code": "an error's",
     "trunkline_client.sealed._Closed.code": "a WebSocket's",
+    "trunkline_extensions.client._Error.code": "an error's",
     "trunkline_gateway.methods.push._Key.key": "public: what browsers subscribe with",
     "trunkline_gateway.roles.Principal.token": "names the token's record",
     "trunkline_gateway.tickets.Ticket.token": "names the token's record",
