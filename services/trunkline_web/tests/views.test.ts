@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AskOption, Requested } from "../src/client/protocol";
 import { closing } from "../src/model/closing";
 import { allow, answers, choose, deny, further } from "../src/model/answers";
-import { ago, bytes, count, duration, money, plain, shortPath, visible } from "../src/model/format";
+import { ago, bytes, count, duration, moment, money, plain, shortPath, visible } from "../src/model/format";
 import { counted, linesOf } from "../src/model/lines";
 import { changesOf, commandOf, headOf, rulesBy, rulesOf } from "../src/model/tools";
 
@@ -102,6 +102,11 @@ test("numbers and times in few characters", () => {
   expect([money(0.001), money(1.5)]).toEqual(["<$0.01", "$1.50"]);
   const now = Date.parse("2026-01-02T00:00:00Z");
   expect([ago("2026-01-01T23:59:30Z", now), ago("2026-01-01T23:00:00Z", now), ago("2025-12-30T00:00:00Z", now)]).toEqual(["now", "1 h", "3 d"]);
+  const noon = Date.parse("2026-06-15T12:00:00Z");
+  const then = (days: number) => moment(new Date(noon - days * 86_400_000).toISOString(), noon, "en");
+  expect(then(0)).toMatch(/^\d{1,2}:00 [AP]M$/);
+  expect(then(2)).toMatch(/^Jun 1[23], \d{1,2}:00/);
+  expect(then(365)).toMatch(/^Jun 1[456], 2025, \d/);
   expect(shortPath("/home/me/some/very/long/path/to/project", 20)).toBe("…/path/to/project");
 });
 

@@ -32,6 +32,15 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
+/** A time of the day, and of another day its date, too. */
+export function moment(time: string, now: number, locale?: string): string {
+  const [then, today] = [new Date(time), new Date(now)];
+  const year = then.getFullYear() === today.getFullYear() ? undefined : "numeric";
+  const day = { year, month: "short", day: "numeric" } as const;
+  const other = then.toDateString() !== today.toDateString();
+  return then.toLocaleString(locale, { ...(other && day), hour: "numeric", minute: "2-digit" });
+}
+
 /** The last parts of a path, as long as they fit. */
 export function shortPath(path: string | null | undefined, length = 36): string {
   if (!path || path.length <= length) return path ?? "";

@@ -1,7 +1,8 @@
 import { createSignal, For, Match, Show, Switch } from "solid-js";
 import type { SessionState } from "../client/protocol";
 import type { AskRow, Part, Row } from "../model/rows";
-import { duration, money, count, unturned, visible } from "../model/format";
+import { duration, moment, money, count, unturned, visible } from "../model/format";
+import { now } from "./clock";
 import { PromptMenu } from "./PromptMenu";
 import { Icon } from "./Icon";
 import { Long, Markdown } from "./Markdown";
@@ -77,7 +78,7 @@ function Moment(props: { row: Row; session?: string }) {
         href={`/session/${props.session}?at=${encodeURIComponent(props.row.cursor ?? "")}`}
         title="The session as it was then"
       >
-        <time dateTime={props.row.time}>{new Date(props.row.time).toLocaleTimeString([], { timeStyle: "short" })}</time>
+        <time dateTime={props.row.time}>{moment(props.row.time, now())}</time>
       </a>
     </Show>
   );
