@@ -204,3 +204,33 @@ async def test_who_may_not_choose_sees_what_was_chosen_and_nothing_is_chosen_of_
         await ann.open("/session/ses_" + "0" * 32)
         await expect(ann.page.get_by_role("heading", name="This session can't be shown")).to_be_visible()
         await expect(ann.page.get_by_role("alert").first).to_contain_text("there is no session")
+
+
+DROP = """() => {
+    const files = new DataTransfer();
+    files.items.add(new File(["three words here"], "notes.txt", { type: "text/plain" }));
+    const event = new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: files });
+    return document.querySelector(".scroller").dispatchEvent(event);
+}"""
+
+
+async def test_an_arrow_back_leads_where_one_came_from_and_files_may_be_dropped_anywhere(
+    product: Product, browser: Browser, tmp_path: Path
+) -> None:
+    async with await product.client() as client:
+        made = await begin(client, tmp_path / "here", "Here", "ask make test")
+        await client.wait("permission.requested", session=made)
+    phone = await screen(browser, product, phone=True)
+    page = phone.page
+    await phone.open("/asks")
+    await page.locator(".ask").get_by_role("link", name="Here").click()
+    await expect(page.locator(".scroller")).to_contain_text("ask make test")
+    assert await page.evaluate(DROP) is False, "the browser would open the file"
+    await expect(page.locator(".attachments")).to_contain_text("notes.txt")
+    await page.get_by_role("link", name="Back").click()
+    await expect(page.get_by_role("heading", name="Waiting for you")).to_be_visible()
+    # who came from elsewhere comes to the list
+    await phone.open(f"/session/{made}")
+    await page.get_by_role("link", name="Back").click()
+    await expect(page.locator(".item")).to_be_visible()
+    assert phone.wrong == []

@@ -53,7 +53,10 @@ addEventListener("popstate", () => setRoute(parse(here())));
 
 /** Goes to a page; with `instead` the one that is left is none to come back to. */
 export function go(to: string, instead = false): void {
-  if (to !== here()) history[instead ? "replaceState" : "pushState"](null, "", to);
+  if (to !== here()) {
+    if (instead) history.replaceState(history.state, "", to);
+    else history.pushState({ inside: true }, "", to);
+  }
   setRoute(parse(here()));
 }
 
@@ -63,6 +66,8 @@ export function onLink(event: MouseEvent): void {
   if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   if (link.target || link.origin !== location.origin || link.hasAttribute("download")) return;
   event.preventDefault();
+  // an arrow back goes to where one came from, and its address is for who came from elsewhere
+  if (link.classList.contains("back") && history.state?.inside) return history.back();
   const place = link.hash && link.pathname + link.search === here() && document.getElementById(link.hash.slice(1));
   if (place) place.focus();
   else go(link.pathname + link.search);

@@ -124,8 +124,21 @@ export function Composer(props: { state: SessionState; writing: boolean }) {
   const onEscape = (event: KeyboardEvent) => {
     if (event.key === "Escape" && running() && isForAgent(event)) interrupt();
   };
-  addEventListener("keydown", onEscape);
-  onCleanup(() => removeEventListener("keydown", onEscape));
+  // Files may be dropped anywhere: beside the place for them the browser would open them instead of the app.
+  const onDrag = (event: DragEvent) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    const isWriter = may("participant");
+    setDragged(isWriter && event.type === "dragover");
+    if (!isWriter) event.dataTransfer.dropEffect = "none";
+    else if (event.type === "drop") void add(event.dataTransfer.files);
+  };
+  const onLeave = (event: DragEvent) => event.relatedTarget === null && setDragged(false);
+  const listeners = { keydown: onEscape, dragover: onDrag, drop: onDrag, dragleave: onLeave };
+  for (const [name, listener] of Object.entries(listeners)) addEventListener(name, listener as EventListener);
+  onCleanup(() => {
+    for (const [name, listener] of Object.entries(listeners)) removeEventListener(name, listener as EventListener);
+  });
 
   return (
     <Show when={may("participant")} fallback={<p class="hint composer">You are a viewer here: others write.</p>}>
@@ -135,16 +148,6 @@ export function Composer(props: { state: SessionState; writing: boolean }) {
         onSubmit={(event) => {
           event.preventDefault();
           void send();
-        }}
-        onDragOver={(event) => {
-          event.preventDefault();
-          setDragged(true);
-        }}
-        onDragLeave={() => setDragged(false)}
-        onDrop={(event) => {
-          event.preventDefault();
-          setDragged(false);
-          void add(event.dataTransfer?.files ?? []);
         }}
       >
         <For each={waitingOf(session())}>
@@ -286,7 +289,9 @@ function deliveries(state: SessionState): [Delivery, string][] {
 
 function placeholderOf(state: SessionState): string {
   if (state.closed) return "The session is closed";
-  return state.turn ? "Steer or queue …" : `Message ${state.agent ?? state.adapter ?? "the agent"}`;
+  const { steering, queueing } = state.capabilities ?? {};
+  const ways = [steering && "steer", queueing && "queue"].filter(Boolean).join(" or ");
+  return state.turn && ways ? `${ways[0]?.toUpperCase()}${ways.slice(1)} …` : `Message ${state.agent ?? state.adapter ?? "the agent"}`;
 }
 
 const MOST_CHOICES = 8;

@@ -71,7 +71,7 @@ const write = (): void => document.querySelector<HTMLElement>(matchMedia("(point
 function Unknown(props: { view: SessionView }) {
   return (
     <header class="head">
-      <a class="back" href="/" aria-label="All sessions">
+      <a class="back" href="/" aria-label="Back">
         <Icon name="back" />
       </a>
       <div class="title">
@@ -91,7 +91,7 @@ function Head(props: { state: SessionState; live: boolean }) {
   };
   return (
     <header class="head">
-      <a class="back" href="/" aria-label="All sessions">
+      <a class="back" href="/" aria-label="Back">
         <Icon name="back" />
       </a>
       <div class="title">

@@ -68,7 +68,7 @@ function Head(props: { team: Board }) {
   const done = () => team().tasks.filter((one) => one.status === "completed").length;
   return (
     <header class="head">
-      <a class="back" href="/" aria-label="All sessions">
+      <a class="back" href="/" aria-label="Back">
         <Icon name="back" />
       </a>
       <div class="title">

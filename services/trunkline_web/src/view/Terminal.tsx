@@ -129,7 +129,7 @@ export function Terminal(props: { id: string }) {
   return (
     <section class="terminal" aria-label="Terminal">
       <header class="head">
-        <a class="back" href={`/session/${props.id}`} aria-label="The session">
+        <a class="back" href={`/session/${props.id}`} aria-label="Back">
           <Icon name="back" />
         </a>
         <div class="title">
