@@ -234,3 +234,34 @@ async def test_an_arrow_back_leads_where_one_came_from_and_files_may_be_dropped_
     await page.get_by_role("link", name="Back").click()
     await expect(page.locator(".item")).to_be_visible()
     assert phone.wrong == []
+
+
+async def test_a_link_that_is_opened_again_signs_nobody_out_and_who_signs_out_leaves_no_words(
+    product: Product, browser: Browser, tmp_path: Path
+) -> None:
+    code, told, error = await product.cli("sign-in")
+    assert code == 0, error
+    link = next(word for word in told.split() if "#code=" in word)
+    ann = await screen(browser, product)
+    page = ann.page
+    await page.goto(link)
+    await expect(page.locator(".connection[data-state=open]")).to_be_visible()
+    other = await page.context.new_page()
+    await other.goto(link)
+    await expect(other.locator(".toast")).to_contain_text("the link was used before")
+    await expect(other.locator(".connection[data-state=open]")).to_be_visible()
+    await other.close()
+    await ann.start("Demo agent", tmp_path, "say ready")
+    await page.get_by_label("Message to the agent").fill("what nobody else should read")
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_role("alert")).to_have_text("You have signed out.")
+    assert "read" not in await page.evaluate("JSON.stringify(localStorage)")
+    # whoever comes next sees what is theirs, from the beginning
+    await page.get_by_label("Token").fill(product.token)
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.locator(".item")).to_be_visible()
+    await page.goto(f"{ann.url}/sign-in#code=none")
+    await expect(page.locator(".toast")).to_contain_text("the link was used before")
+    elsewhere = await browser.new_page()
+    await elsewhere.goto(link)
+    await expect(elsewhere.get_by_role("alert")).to_contain_text("the link was used before")

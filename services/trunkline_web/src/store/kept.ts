@@ -18,6 +18,15 @@ export function write(key: string, value: unknown): void {
   }
 }
 
+/** Forgets all of it. */
+export function clear(): void {
+  try {
+    for (const key of Object.keys(localStorage)) if (key.startsWith("trunkline.")) localStorage.removeItem(key);
+  } catch {
+    // then nothing is kept
+  }
+}
+
 /** All that is kept under keys that begin so, in the order of the keys. */
 export function all<T>(beginning: string): T[] {
   try {

@@ -15,6 +15,7 @@ import type {
   Snapshot,
 } from "../client/protocol";
 import type { Answer } from "../model/answers";
+import { clear } from "./kept";
 import { forget, isPaired } from "../seal/record";
 import { unturned } from "../model/format";
 import type { TeamSummary } from "../model/team";
@@ -52,18 +53,24 @@ const [toast, setToast] = createSignal("");
 
 export { hello, link, toast, world };
 
+/** Why a sign-in link did nothing, until it is known whether this browser is signed in without. */
+let refused = "";
+
 /** When the latest connection was lost, by Date.now(); 0: none was. */
 let lostAt = 0;
 
 export const connection = new Line(location.origin, (now) => {
   if (link().state === "open") lostAt = Date.now();
-  setLink(now);
+  const isOver = now.state === "signed_out";
+  setLink(isOver && refused ? { ...now, why: refused } : now);
   if (now.state === "open") {
+    if (refused) say(refused);
     setHello(now.hello);
     for (const act of connected) act(lostAt);
-  } else if (now.state === "signed_out") {
+  } else if (isOver) {
     sessionStorage.removeItem(TOKEN);
   }
+  if (now.state === "open" || isOver) refused = "";
 });
 
 let through: Maker | undefined;
@@ -110,8 +117,8 @@ export async function begin(): Promise<void> {
       await redeem(code);
       sessionStorage.removeItem(TOKEN);
     } catch (error) {
-      setLink({ state: "signed_out", why: error instanceof Error ? error.message : String(error) });
-      return;
+      // whoever opens an old link again may be signed in by it already
+      refused = error instanceof Error ? error.message : String(error);
     }
   }
   connection.follow({ patterns: PATTERNS, deltas: false }, { opened, event, gap: (gap) => take(gap.snapshot) });
@@ -138,10 +145,17 @@ export async function bring(wanted: { search: string } | { workspace: string }):
 
 export function signIn(token: string): void {
   sessionStorage.setItem(TOKEN, token);
-  connection.start(token);
+  // what this page knows is for the eyes of who was signed in before
+  if (hello() === undefined) connection.start(token);
+  else location.reload();
 }
 
 export async function signOut(): Promise<void> {
+  await leaveHere();
+  clear(); // drafts are for the eyes of who wrote them
+}
+
+async function leaveHere(): Promise<void> {
   await Promise.allSettled([...leaving].map((act) => act()));
   sessionStorage.removeItem(TOKEN);
   if (through === undefined) {
