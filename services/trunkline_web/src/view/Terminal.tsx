@@ -31,6 +31,7 @@ export function Terminal(props: { id: string }) {
   const [mine, setMine] = createSignal(false);
   const [note, setNote] = createSignal("connecting …");
   const [problem, setProblem] = createSignal("");
+  const [starting, setStarting] = createSignal(false);
   let place: HTMLDivElement | undefined;
   let link: TerminalLink | undefined;
 
@@ -111,11 +112,14 @@ export function Terminal(props: { id: string }) {
 
   async function start(): Promise<void> {
     setProblem("");
+    setStarting(true);
     try {
       await connection.call("terminal.open", { session: props.id });
     } catch (error) {
       // without a connection it is as it was, which the connection tells
       if (!isClosed(error)) setProblem(error instanceof Error ? error.message : String(error));
+    } finally {
+      setStarting(false);
     }
   }
 
@@ -157,9 +161,9 @@ export function Terminal(props: { id: string }) {
       </header>
       <Show when={!note() && !state().running}>
         <div class="idle" role="status">
-          <p>{visible(problem()) || "The program of this terminal does not run."}</p>
+          <p>{starting() ? "Starting …" : visible(problem()) || "The program of this terminal does not run."}</p>
           <Show when={may("participant")} fallback={<p class="hint">Starting it needs the role participant; yours is {hello()?.role}.</p>}>
-            <button type="button" onClick={() => void start()}>
+            <button type="button" disabled={starting()} onClick={() => void start()}>
               Start it
             </button>
           </Show>
