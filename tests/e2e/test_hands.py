@@ -38,6 +38,7 @@ async def test_escape_interrupts_the_agent_only_where_nothing_else_is_open(
     await expect(page.get_by_role("dialog")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(page.get_by_role("button", name="More")).to_be_focused()
     await page.get_by_role("searchbox").fill("words")
     await page.keyboard.press("Escape")
     seen = await page.locator(".said[data-open]").inner_text()

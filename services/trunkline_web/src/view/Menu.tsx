@@ -19,8 +19,14 @@ export function Menu(props: { label: string; icon: IconName; acts: Act[] }) {
   addEventListener("pointerdown", away);
   onCleanup(() => removeEventListener("pointerdown", away));
 
-  async function run(one: Act): Promise<void> {
+  /** The keyboard goes back to where it came from, and so it does when a dialog closes that the act opens. */
+  function close(): void {
     setOpen(false);
+    place?.querySelector("button")?.focus();
+  }
+
+  async function run(one: Act): Promise<void> {
+    close();
     try {
       await one.act();
     } catch (error) {
@@ -35,9 +41,10 @@ export function Menu(props: { label: string; icon: IconName; acts: Act[] }) {
       onKeyDown={(event) => {
         if (event.key === "Escape" && open()) {
           event.preventDefault();
-          setOpen(false);
+          close();
         }
       }}
+      onFocusOut={(event) => event.relatedTarget instanceof Node && !event.currentTarget.contains(event.relatedTarget) && setOpen(false)}
     >
       <button type="button" aria-label={props.label} aria-haspopup="true" aria-expanded={open()} onClick={() => setOpen(!open())}>
         <Icon name={props.icon} />
