@@ -54,6 +54,12 @@ export function SessionList(props: { current?: string; workspace?: string }) {
   const [search, setSearch] = createSignal("");
   const [filter, setFilter] = createSignal<Filter>("open");
   const [looking, setLooking] = createSignal(false);
+  const [listing, setListing] = createSignal(false);
+  async function list(): Promise<void> {
+    setListing(true);
+    await moreSessions().catch((error) => isClosed(error) || say(error));
+    setListing(false);
+  }
   const shown = createMemo(() =>
     sessions().filter(
       (state) =>
@@ -128,8 +134,8 @@ export function SessionList(props: { current?: string; workspace?: string }) {
         {(workspace) => <Directory group={groups().get(workspace)} current={props.current} />}
       </For>
       <Show when={older() > 0}>
-        <button type="button" class="quiet" onClick={() => void moreSessions().catch(say)}>
-          {older() === 1 ? "1 older session" : `${older()} older sessions`}
+        <button type="button" class="quiet" disabled={listing()} onClick={() => void list()}>
+          {listing() ? "Loading …" : older() === 1 ? "1 older session" : `${older()} older sessions`}
         </button>
       </Show>
     </nav>
