@@ -1,99 +1,30 @@
 """The manifests of every overlay, as kubectl builds them: valid for three versions, and whole across objects."""
 
 import re
-import shutil
-import subprocess
 import time
-from collections.abc import Iterator
-from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
+from tests.deploy.overlays import KUBERNETES, Built, build, needs_kubectl, ports_of, reaches
 
 from trunkline_adapters.settings import AdaptersSettings
 from trunkline_bus import metrics
 from trunkline_bus.credentials import GRANTS
+from trunkline_gateway.settings import GatewaySettings
+from trunkline_permissions.settings import PermissionsSettings
 from trunkline_projector.histories import PagesView
 from trunkline_projector.sessions import SessionsView
 from trunkline_relay.gate import Gate
 from trunkline_relay.server_settings import ServerSettings
 from trunkline_service.settings import load
 
-KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
 VERSIONS = ("1.31", "1.34", "1.37")
-WORKLOADS = ("Deployment", "StatefulSet", "Job", "CronJob")
 OF_OPERATORS = ("PodMonitor", "PrometheusRule", "ScaledObject")
 """Kinds that an operator defines: no schema of Kubernetes has them."""
 
-Obj = dict[str, Any]
-
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl, for its kustomize")
-
-
-class Built:
-    """An overlay's objects."""
-
-    def __init__(self, objects: list[Obj]) -> None:
-        self.objects = objects
-
-    def of(self, *kinds: str) -> Iterator[Obj]:
-        return (one for one in self.objects if one["kind"] in kinds)
-
-    def names(self, kind: str) -> set[str]:
-        return {one["metadata"]["name"] for one in self.of(kind)}
-
-    def workload(self, name: str) -> Obj:
-        return next(one for one in self.of(*WORKLOADS) if one["metadata"]["name"] == name)
-
-    def pods(self) -> Iterator[tuple[Obj, Obj]]:
-        """Each workload and its pod template."""
-        for one in self.of(*WORKLOADS):
-            spec = one["spec"]
-            yield one, (spec["jobTemplate"]["spec"] if one["kind"] == "CronJob" else spec)["template"]
-
-    def selected(self, selector: Obj) -> list[Obj]:
-        """The pod templates that a selector picks."""
-        wanted: Obj = selector.get("matchLabels", {})
-        found: list[Obj] = []
-        for _, pod in self.pods():
-            labels = pod["metadata"]["labels"]
-            fits = all(labels.get(key) == value for key, value in wanted.items())
-            for rule in selector.get("matchExpressions", []):
-                fits = fits and labels.get(rule["key"]) in rule["values"]
-            if fits:
-                found.append(pod)
-        return found
-
-
-def ports_of(pod: Obj) -> dict[str, int]:
-    return {
-        port["name"]: port["containerPort"]
-        for container in pod["spec"]["containers"]
-        for port in container.get("ports", [])
-    }
-
-
-@pytest.fixture(scope="module", params=["dev", "prod", "prod with relay"])
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
-    name, _, component = request.param.partition(" with ")
-    return build(tmp_path_factory.mktemp("kubernetes"), name, *([component] if component else []))
-
-
-def build(directory: Path, name: str, *components: str) -> Built:
-    """An overlay with more components than it has, and with keys as `trunkline auth init` makes them."""
-    root = directory / "deploy"
-    shutil.copytree(KUBERNETES.parent, root, ignore=shutil.ignore_patterns("keys"))
-    overlay = root / KUBERNETES.name / "overlays" / name
-    file = overlay / "kustomization.yaml"
-    more = "".join(f"  - ../../components/{component}\n" for component in components)
-    file.write_text(file.read_text().replace("components:\n", f"components:\n{more}"))
-    subprocess.run(["trunkline", "auth", "init", str(overlay / "keys")], check=True, capture_output=True)
-    done = subprocess.run(["kubectl", "kustomize", str(overlay)], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return Built(list(yaml.safe_load_all(done.stdout)))
+pytestmark = needs_kubectl
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -135,7 +66,8 @@ def test_every_reference_leads_somewhere(built: Built) -> None:
         volumes = {volume["name"] for volume in spec.get("volumes", [])}
         volumes |= {claim["metadata"]["name"] for claim in workload["spec"].get("volumeClaimTemplates", [])}
         for volume in spec.get("volumes", []):
-            assert "configMap" not in volume or volume["configMap"]["name"] in maps
+            config = volume.get("configMap", {"optional": True})
+            assert config.get("optional") or config["name"] in maps
             claim = volume.get("persistentVolumeClaim", {}).get("claimName")
             assert claim is None or claim in built.names("PersistentVolumeClaim")
             secret = volume.get("secret", {"optional": True})
@@ -206,7 +138,10 @@ def test_disruptions_and_scaling_are_of_what_there_is(built: Built) -> None:
             for one in built.of("HorizontalPodAutoscaler")
             if one["spec"]["scaleTargetRef"]["name"] == workload["metadata"]["name"]
         ]
-        replicas = max([workload["spec"]["replicas"], *scaled])
+        assert len(scaled) + ("replicas" in workload["spec"]) == 1, (
+            "each roll-out would take the autoscaler's number back"
+        )
+        replicas = scaled[0] if scaled else workload["spec"]["replicas"]
         assert replicas > budget["spec"].get("minAvailable", 0), "no node could ever be drained"
     for scaler in built.of("HorizontalPodAutoscaler"):
         target = built.workload(scaler["spec"]["scaleTargetRef"]["name"])
@@ -217,6 +152,7 @@ def test_disruptions_and_scaling_are_of_what_there_is(built: Built) -> None:
 def test_what_scales_by_lag_scales_by_nothing_else(tmp_path: Path) -> None:
     built = build(tmp_path, "prod", "keda")
     (scaled,) = built.of("ScaledObject")
+    assert "replicas" not in built.workload(scaled["spec"]["scaleTargetRef"]["name"])["spec"]
     assert built.workload(scaled["spec"]["scaleTargetRef"]["name"])["kind"] == "Deployment"
     others = [one["spec"]["scaleTargetRef"]["name"] for one in built.of("HorizontalPodAutoscaler")]
     assert others == ["gateway"]
@@ -228,45 +164,6 @@ def test_what_scales_by_lag_scales_by_nothing_else(tmp_path: Path) -> None:
         # Whole, or a part of it.
         assert re.fullmatch(asked[1], view)
         assert re.fullmatch(asked[1], f"{view}.3")
-
-
-def reaches(built: Built, pod: Obj, target: Obj, port: int) -> bool:
-    """Whether the policies let `pod` open `port` of `target`."""
-
-    def applies(policy: Obj, side: str, one: Obj) -> bool:
-        return side in policy["spec"]["policyTypes"] and one in built.selected(policy["spec"]["podSelector"])
-
-    def lets(rule: Obj, side: str, other: Obj) -> bool:
-        peers = rule.get("to" if side == "Egress" else "from")
-        numbers = [
-            ports_of(target).get(p["port"], p["port"]) if isinstance(p["port"], str) else p["port"]
-            for p in rule.get("ports", [])
-        ]
-        known = peers is None or any(
-            "podSelector" in p and "namespaceSelector" not in p and other in built.selected(p["podSelector"])
-            for p in peers
-        )
-        return known and (not numbers or port in numbers)
-
-    for side, one, other in (("Egress", pod, target), ("Ingress", target, pod)):
-        policies = [policy for policy in built.of("NetworkPolicy") if applies(policy, side, one)]
-        rules = [rule for policy in policies for rule in policy["spec"].get(side.lower(), [])]
-        if policies and not any(lets(rule, side, other) for rule in rules):
-            return False
-    return True
-
-
-def test_only_those_that_need_the_log_reach_it(built: Built) -> None:
-    nats = built.workload("nats")["spec"]["template"]
-    for workload, pod in built.pods():
-        name = workload["metadata"]["name"]
-        port = {"nats": 6222, "monitor": 8222}.get(name, 4222)
-        assert reaches(built, pod, nats, port), f"{name} has to reach the log"
-        for other in ("permissions", "projector"):
-            assert not reaches(built, pod, built.workload(other)["spec"]["template"], 9464), f"{name} reaches {other}"
-    stranger = {"metadata": {"labels": {}}, "spec": {"containers": []}}
-    assert not reaches(built, stranger, nats, 4222)
-    assert reaches(built, stranger, built.workload("gateway")["spec"]["template"], 30086)
 
 
 def test_a_turn_may_end_before_its_worker_does(built: Built) -> None:
@@ -283,15 +180,83 @@ def test_a_turn_may_end_before_its_worker_does(built: Built) -> None:
     assert {mounts[path] for path in ("/var/lib/trunkline", "/home/trunkline", "/projects")} <= claims
 
 
-def test_agents_reach_the_world_but_neither_the_cluster_nor_the_machine(built: Built) -> None:
-    (policy,) = (one for one in built.of("NetworkPolicy") if one["metadata"]["name"] == "worker")
-    blocks = [peer["ipBlock"] for rule in policy["spec"]["egress"] for peer in rule["to"] if "ipBlock" in peer]
-    assert {block["cidr"] for block in blocks} == {"0.0.0.0/0", "::/0"}
-    closed = [ip_network(net) for block in blocks for net in block["except"]]
-    for private in ("169.254.169.254", "10.96.0.1", "172.20.0.1", "192.168.1.1", "fd00::1"):
-        assert any(ip_address(private) in net for net in closed), private
-    worker = built.workload("worker")["spec"]["template"]
-    assert not reaches(built, worker, built.workload("gateway")["spec"]["template"], 30086)
+def test_what_is_busy_is_not_taken_for_dead(built: Built) -> None:
+    """Its loop may be late by seconds; who is restarted for that has more to do afterwards."""
+    for workload, pod in built.pods():
+        for container in pod["spec"]["containers"]:
+            if "livenessProbe" in container:
+                alive = container["livenessProbe"]
+                assert alive["timeoutSeconds"] >= 5, workload["metadata"]["name"]
+                assert alive["periodSeconds"] * alive["failureThreshold"] >= 60, workload["metadata"]["name"]
+
+
+@pytest.mark.parametrize("name", ["gateway", "relay"])
+def test_who_is_replaced_serves_until_nobody_new_is_sent(tmp_path: Path, name: str) -> None:
+    spec = build(tmp_path, "prod", "relay").workload(name)["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    command, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
+    settings, _ = load(GatewaySettings, "gateway", environ={})
+    assert command == "sleep"
+    assert int(seconds) + settings.drain_s < spec["terminationGracePeriodSeconds"]
+
+
+def test_a_volume_is_not_gone_through_at_each_start(built: Built) -> None:
+    for workload, pod in built.pods():
+        claimed = any("persistentVolumeClaim" in volume for volume in pod["spec"].get("volumes", []))
+        if claimed or workload["spec"].get("volumeClaimTemplates"):
+            context = pod["spec"]["securityContext"]
+            assert context["fsGroupChangePolicy"] == "OnRootMismatch", workload["metadata"]["name"]
+
+
+def test_rules_that_decide_asks_are_where_the_service_looks_for_them(built: Built) -> None:
+    (container,) = built.workload("permissions")["spec"]["template"]["spec"]["containers"]
+    settings, _ = load(PermissionsSettings, "permissions", environ={e["name"]: e["value"] for e in container["env"]})
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    assert settings.policy is not None
+    assert mounts[str(settings.policy.parent)] == "policy"
+    assert settings.policy.name in (KUBERNETES.parent / "README.md").read_text()
+
+
+def test_the_host_name_is_the_same_wherever_it_stands(tmp_path: Path) -> None:
+    built = build(tmp_path, "prod")
+    (ingress,) = built.of("Ingress")
+    (name,) = {rule["host"] for rule in ingress["spec"]["rules"]} | {
+        host for tls in ingress["spec"]["tls"] for host in tls["hosts"]
+    }
+    told = {
+        entry["name"]: entry.get("value", "")
+        for _, pod in built.pods()
+        for container in pod["spec"]["containers"]
+        for entry in container.get("env", [])
+    }
+    assert name in told["TRUNKLINE_GATEWAY_HOSTS"].split(",")
+    assert told["TRUNKLINE_GATEWAY_ORIGINS"] == f"https://{name}"
+    assert told["TRUNKLINE_MONITOR_CERTIFICATES"] == f"{name}:443"
+    overlay = KUBERNETES / "overlays" / "prod"
+    row = next(line for line in (KUBERNETES.parent / "README.md").read_text().splitlines() if "the host name" in line)
+    for file in overlay.glob("*.yaml"):
+        if name in file.read_text():
+            assert f"{file.name}`" in row, "people have to change it there, too"
+
+
+def test_who_has_metrics_is_scraped_and_missed_when_it_is_gone(tmp_path: Path) -> None:
+    built = build(tmp_path, "prod", "relay")
+    (monitor,) = built.of("PodMonitor")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    scraped = {
+        pod["metadata"]["labels"][monitor["spec"]["jobLabel"]]
+        for pod in built.selected(monitor["spec"]["selector"])
+        if endpoint["port"] in ports_of(pod)
+    }
+    assert scraped == {one["metadata"]["name"] for one, pod in built.pods() if 9464 in ports_of(pod).values()}
+    (rule,) = built.of("PrometheusRule")
+    alerts = [one for group in rule["spec"]["groups"] for one in group["rules"]]
+    (down,) = (one["expr"] for one in alerts if one.get("alert") == "TrunklineServiceDown")
+    listed = re.search(r'up{job=~"([^"]+)"}', down)
+    assert listed is not None
+    assert set(listed[1].split("|")) == scraped
+    # The relay is there for those alone who put it there.
+    assert set(re.findall(r'absent\(up{job="(\w+)"}\)', down)) == scraped - {"relay"}
 
 
 def test_three_copies_need_three_servers_that_sync(built: Built) -> None:
