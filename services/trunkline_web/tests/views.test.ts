@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { AskOption, Requested } from "../src/client/protocol";
+import type { AskOption, Requested, SessionState } from "../src/client/protocol";
 import { closing } from "../src/model/closing";
 import { allow, answers, choose, deny, further } from "../src/model/answers";
 import { ago, bytes, count, duration, moment, money, plain, shortPath, visible } from "../src/model/format";
 import { counted, linesOf } from "../src/model/lines";
+import { showsTerminal } from "../src/model/terminal";
 import { changesOf, commandOf, headOf, rulesBy, rulesOf } from "../src/model/tools";
 
 describe("answers", () => {
@@ -116,4 +117,15 @@ test("what was closed as somebody wanted it is no failure", () => {
   expect(closing({ reason: "no longer needed" })).toEqual({ words: "no longer needed", bad: false });
   expect(closing({ reason: "crash_loop" })).toEqual({ words: "the agent ended again and again", bad: true });
   expect(closing({ reason: "agent_not_found", last_error: "no claude here" })).toEqual({ words: "agent_not_found", bad: true });
+});
+
+test("an agent that is spoken with in its own protocol has a terminal where it was handed over to it", () => {
+  const able = { terminal: true } as SessionState["capabilities"];
+  const structured = { capabilities: able, interface: "structured", native_session: "n1", terminal: null } as const;
+  expect(showsTerminal(structured)).toBe(false);
+  expect(showsTerminal({ ...structured, interface: "terminal" })).toBe(true);
+  // a program that has nothing but its screen, running and not
+  expect(showsTerminal({ ...structured, native_session: null, terminal: { columns: 80, rows: 24 } as SessionState["terminal"] })).toBe(true);
+  expect(showsTerminal({ ...structured, native_session: null })).toBe(true);
+  expect(showsTerminal({ ...structured, native_session: null, capabilities: null })).toBe(false);
 });

@@ -2,6 +2,7 @@ import { createMemo, createSignal, For, onCleanup, Show } from "solid-js";
 import type { Choice, Role, SessionState, Thinking } from "../client/protocol";
 import { closing } from "../model/closing";
 import { count, money, shortPath, unturned, visible } from "../model/format";
+import { showsTerminal } from "../model/terminal";
 import { watch, type SessionView } from "../store/session";
 import { connection, hello, may, say, world } from "../store/world";
 import { AskList } from "./AskList";
@@ -137,7 +138,7 @@ function Head(props: { state: SessionState; live: boolean }) {
           value={state().thinking}
           change={(level) => connection.call("session.set_thinking", { session: state().session, level: level as Thinking })}
         />
-        <Show when={able().terminal || state().terminal}>
+        <Show when={showsTerminal(state())}>
           <a class="button" href={`/terminal/${state().session}`} title="Terminal" aria-label="Terminal">
             <Icon name="terminal" />
           </a>

@@ -1,6 +1,7 @@
 import type { SessionState } from "../client/protocol";
 import { go } from "../route";
-import { fork } from "../store/acts";
+import { showsTerminal } from "../model/terminal";
+import { done, fork } from "../store/acts";
 import { connection, may } from "../store/world";
 import { confirmed, written } from "./Dialog";
 import { Menu, type Act } from "./Menu";
@@ -27,6 +28,19 @@ export function SessionMenu(props: { state: SessionState }) {
       },
       { name: "Compact the context", when: isOpen && able.compaction === true, act: () => call("compact") },
       { name: "Fork", when: able.fork === true && isOpen, act: async () => go(`/session/${await fork(session())}`) },
+      {
+        name: "Go on in the agent's terminal",
+        when: isOpen && may("approver") && able.terminal === true && !showsTerminal(state) && state.turns > 0,
+        async act() {
+          await done("hand_over", { session: session(), to: "terminal" });
+          go(`/terminal/${session()}`);
+        },
+      },
+      {
+        name: "Take it back from the terminal",
+        when: isOpen && may("approver") && state.interface === "terminal",
+        act: () => done("hand_over", { session: session(), to: "structured" }),
+      },
       { name: "Archive", when: !state.archived, act: () => call("archive") },
       { name: "Bring back from the archive", when: state.archived, act: () => call("unarchive") },
       { name: "Close", when: isOpen, act: () => grave("Close the session?", "close"), grave: true },
