@@ -119,9 +119,9 @@ async def update(bus: Bus, bucket: str, key: str, value: bytes, *, revision: int
     return await _expecting(bus, bucket, key, value, revision)
 
 
-async def delete(bus: Bus, bucket: str, key: str) -> None:
-    """Leave a marker in place of the value, as long as it takes."""
-    await _insist(bus, bucket, key, b"", {"KV-Operation": "DEL"})
+async def delete(bus: Bus, bucket: str, key: str) -> int:
+    """Leave a marker in place of the value, as long as it takes; return the revision."""
+    return await _insist(bus, bucket, key, b"", {"KV-Operation": "DEL"})
 
 
 async def remove(bus: Bus, bucket: str, key: str, *, revision: int) -> bool:

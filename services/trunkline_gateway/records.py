@@ -29,6 +29,8 @@ class Records(Generic[T]):
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
         self.known: dict[str, T] = {}
         self.ready = asyncio.Event()
+        self._deleted: dict[str, int] = {}
+        """Those that were deleted here, by revision, until that is heard."""
         self.on_gone: list[Callable[[str], None]] = []
         self.on_change: list[Callable[[str], None]] = []
 
@@ -52,7 +54,7 @@ class Records(Generic[T]):
                 for stored in batch:
                     entry = kv.entry(stored)
                     id_ = entry.key.removeprefix(self._start)
-                    if self._take(id_, entry.value) and again is not None:
+                    if self._take(id_, entry) and again is not None:
                         again.add(id_)
                 if not batch:
                     for id_ in set(self.known) - again if again is not None else ():
@@ -60,7 +62,10 @@ class Records(Generic[T]):
                     again = None
                     self.ready.set()
 
-    def _take(self, id: str, value: bytes | None) -> bool:
+    def _take(self, id: str, entry: kv.Entry) -> bool:
+        value = entry.value
+        if entry.revision < self._deleted.get(id, 0):
+            return False  # what it was before
         try:
             if value is not None:
                 self.known[id] = self._decoder.decode(value)
@@ -75,7 +80,8 @@ class Records(Generic[T]):
         return True
 
     def _drop(self, id: str) -> None:
-        if self.known.pop(id, None) is not None:
+        before, deleted = self.known.pop(id, None), self._deleted.pop(id, None)
+        if before is not None or deleted is not None:
             for tell in self.on_gone:
                 tell(id)
 
@@ -89,4 +95,7 @@ class Records(Generic[T]):
         self.known[id] = record
 
     async def delete(self, id: str) -> None:
-        await kv.delete(self._bus, self._bucket, self.key(id))
+        """Delete a record, known here no more from now on; `on_gone` is told once that is heard."""
+        revision = await kv.delete(self._bus, self._bucket, self.key(id))
+        if self.known.pop(id, None) is not None:
+            self._deleted[id] = revision
