@@ -1,29 +1,16 @@
 """The app in a real Chromium against the running product: sign in, start, follow, decide, interrupt; and what may go wrong."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
-from tests.e2e.browser import ABSENT, MISSING, chromium, screen
+from tests.e2e.browser import ABSENT, MISSING, screen
 
-from trunkline_testkit.product import Product, running
+from trunkline_testkit.product import Product
 
 pytestmark = pytest.mark.skipif(ABSENT, reason=MISSING)
-
-
-@pytest.fixture
-async def product(tmp_path: Path) -> AsyncGenerator[Product]:
-    async with running(tmp_path / "home") as up:
-        yield up
-
-
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
-    async with chromium() as one:
-        yield one
 
 
 async def test_start_follow_decide_and_interrupt_with_a_phone_that_watches(

@@ -1,11 +1,10 @@
 """Out of the browser a session goes on in its agent's own terminal, is typed into there, and comes back."""
 
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, expect
-from tests.e2e.browser import ABSENT, MISSING, chromium, screen
+from tests.e2e.browser import ABSENT, MISSING, screen
 from tests.e2e.log import Log
 from tests.live.test_hand_over import CASES, product_with
 
@@ -18,12 +17,6 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(600),
 ]
-
-
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
-    async with chromium() as one:
-        yield one
 
 
 async def test_into_the_terminal_of_claude_code_and_back(browser: Browser, tmp_path: Path) -> None:

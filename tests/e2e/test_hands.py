@@ -1,29 +1,16 @@
 """What hands do: keys that are meant for one thing and must not do another, and where the keyboard is while lists change."""
 
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, expect
-from tests.e2e.browser import ABSENT, MISSING, chromium, screen
+from tests.e2e.browser import ABSENT, MISSING, screen
 from tests.e2e.screens import begin
 
 from trunkline_testkit.line import Line
-from trunkline_testkit.product import Product, running
+from trunkline_testkit.product import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(ABSENT, reason=MISSING)]
-
-
-@pytest.fixture
-async def product(tmp_path: Path) -> AsyncGenerator[Product]:
-    async with running(tmp_path / "home") as up:
-        yield up
-
-
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
-    async with chromium() as one:
-        yield one
 
 
 async def test_escape_interrupts_the_agent_only_where_nothing_else_is_open(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from playwright.async_api import Browser, Page, expect
-from tests.e2e.browser import ABSENT, MISSING, Screen, chromium, screen
+from tests.e2e.browser import ABSENT, MISSING, Screen, screen
 from tests.e2e.log import Log, squeezed
 from tests.live.test_teams import SWITCHES, using
 
@@ -67,12 +67,6 @@ async def product_with_both(api: ScriptedApi, tmp_path: Path) -> AsyncGenerator[
     )
     async with running(home, environment) as up:
         yield up
-
-
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
-    async with chromium() as one:
-        yield one
 
 
 @pytest.fixture

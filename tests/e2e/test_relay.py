@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import pytest
 from playwright.async_api import Browser, expect
-from tests.e2e.browser import ABSENT, BUILD, MISSING, PHONE, Screen, chromium
+from tests.e2e.browser import ABSENT, BUILD, MISSING, PHONE, Screen
 from tests.integration.relay.scripted_host import ScriptedHost, gateway_at
 from tests.integration.relay.stage import noted
 
@@ -93,12 +93,6 @@ async def paired(
     _, err = await command.communicate()
     assert code in err.decode()
     return phone
-
-
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
-    async with chromium() as one:
-        yield one
 
 
 @pytest.fixture

@@ -1,32 +1,17 @@
 """The board of a team in a real Chromium: what is there, what changes, what is decided and asked for on it."""
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
-
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
-from tests.e2e.browser import ABSENT, MISSING, chromium, screen
+from tests.e2e.browser import ABSENT, MISSING, screen
 from tests.e2e.crew import bus_of, crew
 
 from trunkline_bus.reader import read
-from trunkline_testkit.product import Product, running
+from trunkline_testkit.product import Product
 from trunkline_wire import decode_command, subjects
 from trunkline_wire.commands import Prompt
 
 pytestmark = [pytest.mark.skipif(ABSENT, reason=MISSING), pytest.mark.browser]
-
-
-@pytest.fixture
-async def product(tmp_path: Path) -> AsyncGenerator[Product]:
-    async with running(tmp_path / "home") as up:
-        yield up
-
-
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
-    async with chromium() as one:
-        yield one
 
 
 async def test_a_board_shows_a_team_follows_it_and_asks_it_to_end(product: Product, browser: Browser) -> None:

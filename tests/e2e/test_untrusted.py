@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from playwright.async_api import Browser, expect
 from tests.chaos.soak.load import stretch
-from tests.e2e.browser import ABSENT, MISSING, Screen, chromium, with_token
+from tests.e2e.browser import ABSENT, MISSING, Screen, with_token
 from tests.integration.gateway.rig import Rig
 
 from trunkline_bus.writer import SessionWriter
@@ -64,12 +64,6 @@ async def rig(home: Path, fresh_nats: NatsServer) -> AsyncGenerator[Rig]:
         yield rig
     finally:
         await rig.close()
-
-
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
-    async with chromium() as one:
-        yield one
 
 
 async def reader(browser: Browser, rig: Rig, session: str) -> Screen:
