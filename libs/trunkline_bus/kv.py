@@ -124,6 +124,15 @@ async def delete(bus: Bus, bucket: str, key: str) -> int:
     return await _insist(bus, bucket, key, b"", {"KV-Operation": "DEL"})
 
 
+async def clear(bus: Bus, bucket: str, prefix: str) -> None:
+    """Delete all keys of which `prefix` are the first tokens."""
+    start = subject(bucket, "")
+    asked = {"subjects_filter": f"{start}{prefix}.>"}
+    answer = await jsapi.request(bus.js_read, f"STREAM.INFO.{stream(bucket)}", asked)
+    for key in answer["state"].get("subjects") or {}:
+        await delete(bus, bucket, key.removeprefix(start))
+
+
 async def remove(bus: Bus, bucket: str, key: str, *, revision: int) -> bool:
     """Delete if the key is still at `revision`: of several who try, one gets True. Raises like `update`."""
     return await _expecting(bus, bucket, key, b"", revision, {"KV-Operation": "DEL"}) is not None

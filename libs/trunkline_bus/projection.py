@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 from nats.js.errors import APIError
 
-from trunkline_bus import direct, jsapi, kv, metrics, trace
+from trunkline_bus import direct, kv, metrics, trace
 from trunkline_bus.blobs import Blobs
 from trunkline_bus.cells import Cells
 from trunkline_bus.connection import Bus
@@ -218,16 +218,8 @@ class Projection(Generic[S]):
         log.info("projection.ready", extra={"projection": self._name, "position": self._applied})
         if former:
             for prefix in former:
-                await self._forever(lambda prefix=prefix: self._sweep(prefix))
+                await self._forever(lambda prefix=prefix: kv.clear(self._bus, self._view.bucket, prefix))
             await self._forever(lambda: self._places.forget(place.edition))
-
-    async def _sweep(self, prefix: str) -> None:
-        """Delete the documents of a former edition."""
-        start = kv.subject(self._view.bucket, "")
-        subjects_of = {"subjects_filter": f"{start}{prefix}.>"}
-        answer = await jsapi.request(self._bus.js_read, f"STREAM.INFO.{kv.stream(self._view.bucket)}", subjects_of)
-        for subject in answer["state"].get("subjects") or {}:
-            await kv.delete(self._bus, self._view.bucket, subject.removeprefix(start))
 
     # Storing.
 
