@@ -1,7 +1,7 @@
 """`trunkline overview`: the whole installation at a glance."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +14,6 @@ Examples:
   trunkline overview --json       the same for a program
   watch -n 5 trunkline overview   again and again
 """
-
-BEHIND: Final = 1000
-"""Events that a projection is behind by before that is worth a line."""
 
 
 @click.command(epilog=EPILOG)
